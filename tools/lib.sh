@@ -1,0 +1,318 @@
+# shellcheck shell=bash
+#
+# What tools/test and tools/demo share: a private, throw-away PostgreSQL with fav in it.
+#
+# A run never installs fav into the system's PostgreSQL, never talks to a cluster it did
+# not make, and leaves nothing behind.  It has two halves:
+#
+#   outer   as whoever called: finds (or, as root on Debian, installs) what is needed,
+#           makes a temporary folder with a copy of the sources, and starts the same
+#           script from that copy.  Waits, then stops what still runs and removes the folder.
+#   inner   never root, because PostgreSQL refuses to be: builds, installs and runs, all
+#           inside the folder ($FAV_WORK).
+#
+# A script sources this file and calls `in_sandbox "$@"`: the outer half does not return.
+
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# shellcheck disable=SC2034 # for the scripts
+if [[ -t 1 && -z ${NO_COLOR-} && ${TERM-dumb} != dumb ]]
+then
+	bold=$'\e[1m' dim=$'\e[2m' red=$'\e[31m' green=$'\e[32m' cyan=$'\e[36m' plain=$'\e[0m'
+else
+	bold='' dim='' red='' green='' cyan='' plain=''
+fi
+
+headline() { printf '%s== %s%s\n' "$bold" "$*" "$plain"; }
+note() { printf '   %s\n' "$*"; }
+die()
+{
+	printf '%s%s: %s%s\n' "$red" "${0##*/}" "$*" "$plain" >&2
+	exit 1
+}
+
+# ---------------------------------------------------------------------------------------
+# outer: what the machine must have
+# ---------------------------------------------------------------------------------------
+
+# Can this pg_config's installation build an extension and run a server?
+usable_server()
+{
+	local pgxs bin
+
+	pgxs=$("$1" --pgxs 2>/dev/null) && bin=$("$1" --bindir) || return 1
+	[[ -f $pgxs && -x $bin/postgres && -x $bin/initdb && -x $bin/psql ]]
+}
+
+# The PostgreSQL major version to complete on this Debian: one of which a part is there
+# already, or else the distribution's own.
+debian_pg_version()
+{
+	local found pgxs
+
+	if pgxs=$(pg_config --pgxs 2>/dev/null) && [[ -f $pgxs ]]
+	then
+		pg_config --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'
+		return
+	fi
+	found=$(printf '%s\n' /usr/lib/postgresql/*/bin/postgres | sort -V | tail -n 1)
+	if [[ -x $found ]]
+	then
+		cut -d/ -f5 <<<"$found"
+		return
+	fi
+	apt-cache depends postgresql 2>/dev/null |
+		sed -nE 's/^ *Depends: postgresql-([0-9]+)$/\1/p' | head -n 1
+}
+
+# The Debian packages that would bring what is missing, by looking for the things
+# themselves: they may well have come some other way.
+missing_packages()
+{
+	local version
+
+	command -v make >/dev/null || echo make
+	if ! command -v gcc >/dev/null
+	then
+		printf '%s\n' gcc libc6-dev libxxhash-dev
+	else
+		echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 || echo libc6-dev
+		echo '#include <xxhash.h>' | gcc -E - >/dev/null 2>&1 || echo libxxhash-dev
+	fi
+	command -v prove >/dev/null || echo perl
+	perl -MIPC::Run -e 1 2>/dev/null || echo libipc-run-perl
+	if ! usable_server "${PG_CONFIG:-pg_config}"
+	then
+		version=$(debian_pg_version)
+		printf '%s\n' "postgresql${version:+-$version}" "postgresql-server-dev-${version:-all}"
+	fi
+}
+
+# Debian makes and starts a cluster when a server package is installed for the first
+# time.  We want the programs only: say so while they are installed, and not longer.
+apt_install()
+{
+	local no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf status=0
+
+	mkdir -p "${no_cluster%/*}"
+	echo 'create_main_cluster = false' >"$no_cluster"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		-o DPkg::Lock::Timeout=600 "$@" </dev/null >"$work/apt.log" 2>&1 || status=$?
+	rm -f "$no_cluster"
+	rmdir --ignore-fail-on-non-empty "${no_cluster%/*}"
+	((status == 0)) || { cat "$work/apt.log" >&2; die "could not install $*"; }
+}
+
+# Leaves PG_CONFIG set to one that works.
+require_packages()
+{
+	local packages
+
+	[[ -z ${PG_CONFIG-} ]] || usable_server "$PG_CONFIG" ||
+		die "PG_CONFIG=$PG_CONFIG does not belong to a server with its development files"
+
+	mapfile -t packages < <(missing_packages)
+	if ((${#packages[@]}))
+	then
+		if ((EUID != 0)) || ! command -v apt-get >/dev/null
+		then
+			die "please install (these are Debian's names): ${packages[*]}"
+		fi
+		headline 'installing what is missing'
+		apt-get update -qq </dev/null || die 'apt-get update failed'
+		# Once more: only a fresh list knows which PostgreSQL is the default.
+		mapfile -t packages < <(missing_packages)
+		note "${packages[*]}"
+		apt_install "${packages[@]}"
+		mapfile -t packages < <(missing_packages)
+		((${#packages[@]} == 0)) || die "still missing after installation: ${packages[*]}"
+	fi
+	PG_CONFIG=$(command -v "${PG_CONFIG:-pg_config}")
+}
+
+# ---------------------------------------------------------------------------------------
+# outer: the temporary folder, and its end
+# ---------------------------------------------------------------------------------------
+
+# What git tracks, or would: no build products.  Without git (an unpacked archive),
+# everything but those.
+copy_sources()
+{
+	if git -C "$here" rev-parse --show-toplevel 2>/dev/null | grep -qxF "$here"
+	then
+		git -C "$here" ls-files -z --cached --others --exclude-standard --deduplicate |
+			tar -C "$here" -c --null --ignore-failed-read -T - 2>/dev/null
+	else
+		tar -C "$here" -c --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' .
+	fi | tar -C "$1" -x --no-same-owner
+}
+
+# Every postmaster writes its process id into its data directory, whoever started it.
+stop_servers()
+{
+	local file pid
+
+	while IFS= read -r -d '' file
+	do
+		pid=$(head -n 1 "$file") || continue
+		# Only if it is still that process, at home in our folder.
+		[[ $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$work"/* ]] || continue
+		kill -QUIT "$pid" 2>/dev/null || continue
+		for _ in {1..100}
+		do
+			kill -0 "$pid" 2>/dev/null || break
+			sleep 0.1
+		done
+	done < <(find "$work" -name postmaster.pid -print0 2>/dev/null)
+}
+
+# shellcheck disable=SC2317 # called by trap
+clean_up()
+{
+	trap - EXIT INT TERM HUP
+	if [[ -n ${inner-} ]]
+	then
+		kill -TERM -- "-$inner" 2>/dev/null || true
+		wait "$inner" 2>/dev/null || true
+	fi
+	stop_servers
+	if [[ -n ${FAV_RESULTS-} && -d $work/results ]]
+	then
+		mkdir -p "$FAV_RESULTS" && cp -r "$work/results/." "$FAV_RESULTS"
+	fi
+	rm -rf "$work"
+}
+
+outer()
+{
+	local as=() user script=tools/${0##*/} status=0
+
+	# Sockets live in here and their paths must be short (107 bytes), so a long TMPDIR
+	# is not for us.
+	work=${TMPDIR:-/tmp}
+	((${#work} <= 40)) || work=/tmp
+	work=$(mktemp -d "$work/fav.XXXXXX")
+	trap clean_up EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+
+	require_packages
+	mkdir "$work/src" "$work/tmp" "$work/results"
+	copy_sources "$work/src"
+
+	if ((EUID == 0))
+	then
+		user=postgres
+		id "$user" >/dev/null 2>&1 || user=nobody
+		chown -R "$user:" "$work"
+		as=(setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups)
+	fi
+
+	# A process group of its own, so that all of it can be told to end at once.
+	set -m
+	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-C}" \
+		NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
+		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" \
+		bash "$work/src/$script" "$@" </dev/null &
+	inner=$!
+	set +m
+	wait "$inner" || status=$?
+	inner=
+	exit "$status"
+}
+
+# ---------------------------------------------------------------------------------------
+# inner: a private server installation
+# ---------------------------------------------------------------------------------------
+
+# PostgreSQL finds its files relative to where its programs lie.  So a tree of the same
+# shape, with copies of the programs and links to everything else, is an installation of
+# its own: with its pg_config, `make install` and `make installcheck` work in it as they
+# are, need no privileges, and two runs at once cannot disturb each other.
+private_server()
+{
+	local root=$work/pg bin dir program
+
+	bin=$("$FAV_PG_CONFIG" --bindir)
+	mkdir -p "$root$bin"
+	for program in postgres initdb psql createdb createuser dropdb dropuser clusterdb \
+		reindexdb vacuumdb vacuumlo oid2name pgbench pg_config pg_ctl pg_amcheck \
+		pg_archivecleanup pg_basebackup pg_checksums pg_combinebackup pg_controldata \
+		pg_createsubscriber pg_dump pg_dumpall pg_isready pg_receivewal pg_recvlogical \
+		pg_resetwal pg_restore pg_rewind pg_upgrade pg_verifybackup pg_waldump \
+		pg_walsummary
+	do
+		# Copies: a program looks through symbolic links for its own place.
+		[[ ! -x $bin/$program ]] || cp -L --reflink=auto "$bin/$program" "$root$bin/"
+	done
+
+	for dir in pkglibdir sharedir
+	do
+		dir=$("$FAV_PG_CONFIG" --$dir)
+		mkdir -p "$root${dir%/*}"
+		cp -rs "$dir" "$root${dir%/*}"
+	done
+	find "$root" -type l \( -name 'fav.so' -o -name 'fav.control' -o -name 'fav--*' \) -delete
+
+	for dir in includedir pkgincludedir includedir-server
+	do
+		dir=$("$FAV_PG_CONFIG" --$dir)
+		if [[ ! -e $root$dir ]]
+		then
+			mkdir -p "$root${dir%/*}"
+			ln -s "$dir" "$root$dir"
+		fi
+	done
+
+	PG_CONFIG=$root$bin/pg_config
+	PATH=$root$bin:$PATH
+	pgxs=$("$PG_CONFIG" --pgxs)
+	pgxs=${pgxs%/src/makefiles/pgxs.mk}
+	export PG_CONFIG PATH
+}
+
+# make, for the private server.  Bitcode for the JIT is made when the clang is there that
+# the server was built with; nothing here depends on it.
+pg_make()
+{
+	local clang llvm=()
+
+	clang=$(sed -nE 's/^CLANG[ \t]*=[ \t]*//p' "$pgxs/src/Makefile.global")
+	[[ -n $clang && -x $(command -v "$clang") ]] || llvm=(with_llvm=no)
+	make -s PG_CONFIG="$PG_CONFIG" "${llvm[@]}" "$@"
+}
+
+# start_cluster NAME [SETTING...]: a cluster, and the environment that leads to it.
+start_cluster()
+{
+	local data=$work/$1 setting
+
+	shift
+	export PGHOST=$work PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	initdb -D "$data" -U postgres -A trust -E UTF8 --no-locale --no-sync >"$data.log" 2>&1 ||
+		{ cat "$data.log"; die 'initdb failed'; }
+	# No TCP at all: the socket in our folder cannot collide with anyone's.
+	for setting in "listen_addresses = ''" "unix_socket_directories = '$work'" \
+		'fsync = off' "$@"
+	do
+		echo "$setting" >>"$data/postgresql.conf"
+	done
+	pg_ctl -D "$data" -l "$data.log" -w start >/dev/null 2>&1 ||
+		{ cat "$data.log"; die 'the server did not start'; }
+}
+
+stop_cluster() { pg_ctl -D "$work/$1" -m fast -w stop >/dev/null; }
+
+in_sandbox()
+{
+	if [[ -z ${FAV_WORK-} ]]
+	then
+		outer "$@"
+	fi
+	work=$FAV_WORK
+	cd "$work/src"
+	private_server
+}
