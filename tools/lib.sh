@@ -213,7 +213,7 @@ outer()
 
 	# A process group of its own, so that all of it can be told to end at once.
 	set -m
-	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-C}" \
+	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-}" LC_ALL="${LC_ALL-}" LC_CTYPE="${LC_CTYPE-}" \
 		NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
 		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" \
 		bash "$work/src/$script" "$@" </dev/null &

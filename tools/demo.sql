@@ -1,0 +1,47 @@
+-- The people and the posts of tools/demo: made up, but the same ones every time.
+
+CREATE FUNCTION demo_name(id bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE id WHEN 1 THEN 'Mira Holm' WHEN 13 THEN 'Crypto Kevin' ELSE
+		(ARRAY['Ada', 'Bruno', 'Carla', 'Dmitri', 'Elif', 'Farid', 'Greta', 'Hugo', 'Ines', 'Jonas',
+			'Kaya', 'Lars', 'Maja', 'Nikos', 'Olga', 'Pavel', 'Quinn', 'Rosa', 'Sven', 'Tara',
+			'Umar', 'Vera', 'Wanda', 'Xenia', 'Yusuf', 'Zoe', 'Amara', 'Boris', 'Chloe', 'Diego',
+			'Emma', 'Finn', 'Gita', 'Henri', 'Isla', 'Jakub', 'Kiran', 'Lucia', 'Milan', 'Noor']
+		)[1 + id % 40] || ' ' ||
+		(ARRAY['Abel', 'Berg', 'Costa', 'Dahl', 'Evans', 'Fischer', 'Garcia', 'Hansen', 'Ivanov', 'Jansen',
+			'Kowalski', 'Lopez', 'Meyer', 'Novak', 'Okafor', 'Petrov', 'Quist', 'Rossi', 'Silva', 'Tanaka',
+			'Ueda', 'Virtanen', 'Weber', 'Xu', 'Yilmaz', 'Zhang', 'Arslan', 'Bauer', 'Conti', 'Duarte',
+			'Ekman', 'Ferrari', 'Grimm', 'Horvat', 'Ibsen', 'Jovic', 'Keller', 'Lind', 'Moreau', 'Nagy',
+			'Olsen', 'Popov', 'Ramos', 'Singh', 'Toth', 'Urban', 'Vogel', 'Wolf', 'Young', 'Zimmer']
+		)[1 + (id / 40 * 7 + id) % 50]
+	END
+$$;
+
+-- Kevin writes more than his share.
+CREATE FUNCTION demo_author(post bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN post % 3 = 1 THEN 13 ELSE 2 + (post * 7907) % 1999 END
+$$;
+
+CREATE FUNCTION demo_title(post bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE
+		WHEN post = 19998 THEN 'Spoiler: in the finale, the lighthouse keeper did it'
+		WHEN post % 3 = 1 THEN
+			(ARRAY['Your savings are ASLEEP. Wake them up!', 'This coin will change your Tuesday',
+				'I am not a financial adviser, BUT', 'Ten times your money before lunch',
+				'They do not want you to read this chart']
+			)[1 + post / 3 % 5]
+		ELSE
+		(ARRAY['My sourdough', 'The neighbour''s cat', 'Our tiny balcony', 'This old bicycle', 'The night train',
+			'Grandma''s typewriter', 'A very small dog', 'The village choir', 'My first marathon',
+			'The lake this morning', 'That one lamp', 'The corner bakery', 'An unread library book',
+			'Our tomato plant', 'The office printer', 'A borrowed telescope', 'My left shoe',
+			'The last tram', 'Somebody''s umbrella', 'The school play', 'A handwritten map',
+			'The new bridge', 'My third attempt'])[1 + post * 31 % 23] || ' ' ||
+		(ARRAY['has opinions about Mondays', 'won a prize today', 'finally works again',
+			'is not what I ordered', 'deserves a postcard', 'made a stranger laugh',
+			'smells of rain', 'is back from repair', 'was worth the wait', 'has been adopted',
+			'is two centuries old', 'turned out purple', 'needs a better name',
+			'went missing, then did not', 'is louder than expected', 'taught me patience',
+			'is for sale, I am sorry to say', 'has a secret door', 'looks better in black and white'
+		])[1 + post * 17 % 19]
+	END
+$$;
