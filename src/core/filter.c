@@ -1,0 +1,679 @@
+/*
+ * filter.c
+ *		The filter: contains, add, del, flush.
+ *
+ * A value is three lists of 64-bit hashes:
+ *
+ *		recent		up to 128, exact; every add lands here first
+ *		slices		a chain of FAV slices, into which recent is flushed when full
+ *		deleted		exact hashes that are hidden, whatever the slices say
+ *
+ * An element is there if it is in recent, or if some slice reports it (all its
+ * bits are set) and it is not in deleted.  An element is never in recent and in
+ * deleted at once.
+ *
+ * Why no element can vanish.  An element x that was added and not deleted since
+ * is in recent, or was flushed into a slice.  There either it was inserted, and
+ * its bits in unmarked regions are its own, or it was claimed, and all its
+ * regions are marked.  Bits are only cleared in unmarked regions, and only for
+ * an element y that exactly one slice reports: that slice is y's home then,
+ * because the home of an element always reports it.  So what is cleared are y's
+ * own bits, not x's.  When two slices report y nobody can tell which is its
+ * home, and y is hidden instead of cleared.  docs/ALGORITHM.md has the long form.
+ */
+#include "filter.h"
+#include "sizing.h"
+
+/*
+ * A delete that left all but one bit of the element set is remembered in deleted
+ * too: others soon set that one bit again, and the element would look present.
+ * (With one bit an element, no delete leaves anything.)  Measured in
+ * docs/ALGORITHM.md.
+ */
+static inline bool
+is_close(const FavSlice *slice, uint32_t missing)
+{
+	return missing <= 1 && missing < slice->k;
+}
+
+/* From here on deleted is swept whenever it has doubled. */
+#define SWEEP_FROM			256
+
+/*
+ * Reading
+ */
+
+bool
+fav_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash)
+{
+	uint32_t	i;
+
+	for (i = 0; i < count; i++)
+		if (fav_load64(recent + 8 * i) == hash)
+			return true;
+	return false;
+}
+
+/* How many slices report the hash, counted up to two; *first is one of them. */
+uint32_t
+fav_reporting(const FavFilter *filter, uint64_t hash, uint32_t *first)
+{
+	uint32_t	reporting = 0;
+	uint32_t	i;
+
+	/* the last slices hold most elements */
+	for (i = filter->nslices; i-- > 0 && reporting < 2;)
+		if (fav_slice_contains(&filter->slices[i], filter->params.region_size, hash))
+		{
+			if (reporting++ == 0)
+				*first = i;
+		}
+	return reporting;
+}
+
+static inline bool
+slices_report(const FavFilter *filter, uint64_t hash)
+{
+	uint32_t	i;
+
+	for (i = filter->nslices; i-- > 0;)
+		if (fav_slice_contains(&filter->slices[i], filter->params.region_size, hash))
+			return true;
+	return false;
+}
+
+bool
+fav_contains(const FavFilter *filter, uint64_t hash)
+{
+	return fav_recent_contains(filter->recent, filter->nrecent, hash) ||
+		(slices_report(filter, hash) &&
+		 !fav_hashes_contain(filter->deleted, filter->ndeleted, hash));
+}
+
+/*
+ * Editing: begin and end
+ */
+
+void
+fav_editor_new(FavEditor *editor, const FavParams *params)
+{
+	FavFilter	empty;
+
+	memset(&empty, 0, sizeof(empty));
+	empty.params = *params;
+	fav_editor_open(editor, &empty);
+}
+
+void
+fav_editor_open(FavEditor *editor, const FavFilter *source)
+{
+	uint8_t    *end = editor->own_recent + sizeof(editor->own_recent);
+	uint32_t	i;
+
+	editor->filter = *source;
+	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
+	editor->own_deleted = NULL;
+	editor->own_deleted_max = 0;
+	editor->nfresh = 0;
+	editor->filter.recent = end - 8 * source->nrecent;
+	if (source->nrecent > 0)
+		memcpy(end - 8 * source->nrecent, source->recent, 8 * source->nrecent);
+	fav_sketch_clear(&editor->sketch);
+	for (i = 0; i < source->nrecent; i++)
+		fav_sketch_add(&editor->sketch, fav_load64(source->recent + 8 * i));
+}
+
+void
+fav_editor_close(FavEditor *editor)
+{
+	uint32_t	i;
+
+	for (i = 0; i < FAV_MAX_SLICES; i++)
+		if (editor->own_blocks[i] != NULL)
+			fav_free(editor->own_blocks[i]);
+	if (editor->own_deleted != NULL)
+		fav_free(editor->own_deleted);
+}
+
+/* Make sure that slice i may be written to. */
+static FavStatus
+own_slice(FavEditor *editor, uint32_t i)
+{
+	FavSlice   *slice = &editor->filter.slices[i];
+	size_t		size = fav_slice_bytes(slice, editor->filter.params.region_size);
+
+	if (editor->own_blocks[i] != NULL)
+		return FAV_OK;
+	editor->own_blocks[i] = fav_alloc(size);
+	if (editor->own_blocks[i] == NULL)
+		return FAV_NO_MEMORY;
+	memcpy(editor->own_blocks[i], slice->blocks, size);
+	slice->blocks = editor->own_blocks[i];
+	return FAV_OK;
+}
+
+/*
+ * The deleted list of an editor: a long ascending one and a short ascending one,
+ * `fresh`, so that a delete does not move the whole list.
+ */
+
+static inline bool
+is_deleted(const FavEditor *editor, uint64_t hash)
+{
+	return fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash) ||
+		fav_hashes_contain(editor->fresh, editor->nfresh, hash);
+}
+
+/* Make sure that the long list may be written to and has room for `more`. */
+static FavStatus
+own_deleted(FavEditor *editor, uint32_t more)
+{
+	uint32_t	needed = editor->filter.ndeleted + more;
+	uint32_t	room = needed + needed / 4;
+	uint8_t    *list;
+
+	if (editor->own_deleted != NULL && needed <= editor->own_deleted_max)
+		return FAV_OK;
+	if ((uint64_t) needed * 8 > FAV_MAX_SIZE)
+		return FAV_TOO_LARGE;
+	list = fav_alloc((size_t) room * 8 + 8);
+	if (list == NULL)
+		return FAV_NO_MEMORY;
+	if (editor->filter.ndeleted > 0)
+		memcpy(list, editor->filter.deleted, (size_t) editor->filter.ndeleted * 8);
+	if (editor->own_deleted != NULL)
+		fav_free(editor->own_deleted);
+	editor->own_deleted = list;
+	editor->own_deleted_max = room;
+	editor->filter.deleted = list;
+	return FAV_OK;
+}
+
+static FavStatus
+merge_fresh(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	size_t		from_long = filter->ndeleted;
+	size_t		from_fresh = editor->nfresh;
+	size_t		to = from_long + from_fresh;
+	FavStatus	status;
+
+	if (from_fresh == 0)
+		return FAV_OK;
+	status = own_deleted(editor, editor->nfresh);
+	if (status != FAV_OK)
+		return status;
+
+	/* in place, from the end */
+	while (from_fresh > 0)
+	{
+		uint64_t	fresh = fav_load64(editor->fresh + 8 * (from_fresh - 1));
+		uint64_t	old = from_long > 0 ? fav_load64(editor->own_deleted + 8 * (from_long - 1)) : 0;
+
+		if (from_long > 0 && old > fresh)
+		{
+			fav_store64(editor->own_deleted + 8 * --to, old);
+			from_long--;
+		}
+		else
+		{
+			fav_store64(editor->own_deleted + 8 * --to, fresh);
+			from_fresh--;
+		}
+	}
+	filter->ndeleted += editor->nfresh;
+	editor->nfresh = 0;
+	return FAV_OK;
+}
+
+/*
+ * Drop hashes that need no hiding any more: no slice reports them, nor comes so
+ * close that the next insert could.
+ */
+static void
+sweep_deleted(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	for (i = 0; i < filter->ndeleted; i++)
+	{
+		uint64_t	hash = fav_load64(editor->own_deleted + 8 * (size_t) i);
+		uint32_t	s;
+
+		for (s = 0; s < filter->nslices; s++)
+			if (is_close(&filter->slices[s],
+						 fav_slice_missing(&filter->slices[s], filter->params.region_size, hash)))
+				break;
+		if (s < filter->nslices)
+			fav_store64(editor->own_deleted + 8 * (size_t) kept++, hash);
+	}
+	filter->ndeleted = kept;
+}
+
+/*
+ * Make room for one more deleted hash, so that remember_deleted() cannot fail.
+ * When the list is about to reach a power of two it is merged and swept.  That
+ * depends on nothing but the number of deleted hashes: one big edit gives the same
+ * bytes as many small ones.
+ */
+static FavStatus
+prepare_deleted(FavEditor *editor)
+{
+	uint32_t	count = editor->filter.ndeleted + editor->nfresh + 1;
+	bool		sweep = count >= SWEEP_FROM && (count & (count - 1)) == 0;
+	FavStatus	status;
+
+	if (!sweep && editor->nfresh < FAV_FRESH_MAX)
+		return FAV_OK;
+	status = merge_fresh(editor);
+	if (status == FAV_OK && sweep)
+		status = own_deleted(editor, 0);
+	if (status == FAV_OK && sweep)
+		sweep_deleted(editor);
+	return status;
+}
+
+static void
+remember_deleted(FavEditor *editor, uint64_t hash)
+{
+	uint32_t	at = fav_hashes_position(editor->fresh, editor->nfresh, hash);
+
+	memmove(editor->fresh + 8 * (at + 1), editor->fresh + 8 * at, 8 * (editor->nfresh - at));
+	fav_store64(editor->fresh + 8 * at, hash);
+	editor->nfresh++;
+}
+
+/* Take a hash out of deleted.  *found says whether it was there. */
+static FavStatus
+forget_deleted(FavEditor *editor, uint64_t hash, bool *found)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	at = fav_hashes_position(editor->fresh, editor->nfresh, hash);
+	FavStatus	status;
+
+	*found = true;
+	if (at < editor->nfresh && fav_load64(editor->fresh + 8 * at) == hash)
+	{
+		editor->nfresh--;
+		memmove(editor->fresh + 8 * at, editor->fresh + 8 * (at + 1), 8 * (editor->nfresh - at));
+		return FAV_OK;
+	}
+	*found = fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+	if (!*found)
+		return FAV_OK;
+	status = own_deleted(editor, 0);
+	if (status != FAV_OK)
+		return status;
+	at = fav_hashes_position(filter->deleted, filter->ndeleted, hash);
+	filter->ndeleted--;
+	memmove(editor->own_deleted + 8 * (size_t) at, editor->own_deleted + 8 * (size_t) (at + 1),
+			8 * (size_t) (filter->ndeleted - at));
+	return FAV_OK;
+}
+
+/*
+ * The number of elements in the slices changes when an element becomes visible
+ * in them or ceases to be.  An estimate: an add that meets a false positive is
+ * taken for a re-add.
+ */
+static inline void
+count_in(FavFilter *filter)
+{
+	if (filter->elements < FAV_MAX_ELEMENTS)
+		filter->elements++;
+}
+
+static inline void
+count_out(FavFilter *filter)
+{
+	if (filter->elements > 0)
+		filter->elements--;
+}
+
+/*
+ * Slices
+ */
+
+/* The slice to insert into: the emptiest, as far as its limit goes. */
+static FavSlice *
+roomiest_slice(FavFilter *filter)
+{
+	FavSlice   *best = NULL;
+	double		best_fill = 1.0;
+	uint32_t	i;
+
+	for (i = filter->nslices; i-- > 0;)
+	{
+		FavSlice   *slice = &filter->slices[i];
+		double		fill = (double) slice->bits_set / (double) slice->bits_limit;
+
+		if (fill < best_fill)
+		{
+			best = slice;
+			best_fill = fill;
+		}
+	}
+	return best;
+}
+
+/* Elements that certainly fit the slices there are. */
+static uint64_t
+certain_room(const FavFilter *filter)
+{
+	uint64_t	room = 0;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+	{
+		const FavSlice *slice = &filter->slices[i];
+
+		if (fav_slice_has_room(slice))
+			room += (slice->bits_limit - slice->bits_set + slice->k - 1) / slice->k;
+	}
+	return room;
+}
+
+/* The geometry of the next slice: as large as all there are together. */
+static FavStatus
+size_next_slice(const FavFilter *filter, FavSlice *slice)
+{
+	double		capacity = 0.0;
+	uint32_t	i;
+
+	if (filter->nslices == FAV_MAX_SLICES)
+		return FAV_TOO_MANY_SLICES;
+	for (i = 0; i < filter->nslices; i++)
+		capacity += fav_slice_capacity(&filter->slices[i], filter->params.region_size);
+	if (filter->nslices == 0)
+		capacity = (double) filter->params.capacity;
+	if (capacity > 1e12 ||
+		!fav_size_slice(slice, fav_error_share(filter->params.error_rate, filter->nslices),
+						filter->params.region_size, (uint64_t) capacity) ||
+		fav_size(filter) + fav_slice_bytes(slice, filter->params.region_size) +
+		FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
+		return FAV_TOO_LARGE;
+	slice->bits_set = 0;
+	slice->offset = 0;
+	return FAV_OK;
+}
+
+/* Allocate the next slice, but leave it out of the chain for now. */
+static FavStatus
+make_spare(const FavFilter *filter, FavSlice *spare, uint8_t **blocks)
+{
+	FavStatus	status = size_next_slice(filter, spare);
+	size_t		size;
+
+	if (status != FAV_OK)
+		return status;
+	size = fav_slice_bytes(spare, filter->params.region_size);
+	*blocks = fav_alloc(size);
+	if (*blocks == NULL)
+		return FAV_NO_MEMORY;
+	memset(*blocks, 0, size);
+	spare->blocks = *blocks;
+	return FAV_OK;
+}
+
+static inline void
+prefetch_blocks(const FavFilter *filter, uint64_t hash)
+{
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+		__builtin_prefetch(filter->slices[i].blocks +
+						   fav_slice_block_offset(&filter->slices[i], filter->params.region_size, hash));
+}
+
+/* Move one hash into the slices; there is room. */
+static void
+place(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	region_size = filter->params.region_size;
+	FavSlice   *slice;
+	uint32_t	i;
+
+	if (fav_reporting(filter, hash, &i) > 0)
+	{
+		/* An earlier add, or a false positive: nobody can tell. */
+		fav_slice_claim(&filter->slices[i], editor->own_blocks[i], region_size, hash);
+		return;
+	}
+	slice = roomiest_slice(filter);
+	fav_slice_insert(slice, editor->own_blocks[slice - filter->slices], region_size, hash);
+	count_in(filter);
+}
+
+/*
+ * Move recent into the slices, oldest first.  All that can fail comes before the
+ * first change.
+ */
+static FavStatus
+flush(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	FavSlice	spare;
+	uint8_t    *spare_blocks = NULL;
+	FavStatus	status;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+	{
+		status = own_slice(editor, i);
+		if (status != FAV_OK)
+			return status;
+	}
+	if (certain_room(filter) < filter->nrecent)
+	{
+		status = make_spare(filter, &spare, &spare_blocks);
+		if (status != FAV_OK)
+			return status;
+	}
+
+	for (i = filter->nrecent; i-- > 0;)
+		prefetch_blocks(filter, fav_load64(filter->recent + 8 * i));
+	for (i = filter->nrecent; i-- > 0;)
+	{
+		if (spare_blocks != NULL && roomiest_slice(filter) == NULL)
+		{
+			editor->own_blocks[filter->nslices] = spare_blocks;
+			filter->slices[filter->nslices++] = spare;
+			spare_blocks = NULL;
+		}
+		place(editor, fav_load64(filter->recent + 8 * i));
+	}
+	if (spare_blocks != NULL)
+		fav_free(spare_blocks);
+
+	filter->nrecent = 0;
+	filter->recent = editor->own_recent + sizeof(editor->own_recent);
+	fav_sketch_clear(&editor->sketch);
+	return FAV_OK;
+}
+
+/*
+ * Without a single bit set there is no element in the slices: what they marked
+ * and what was hidden means nothing any more.
+ */
+static void
+drop_empty_slices(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+		if (filter->slices[i].bits_set > 0)
+			return;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		if (editor->own_blocks[i] != NULL)
+			fav_free(editor->own_blocks[i]);
+		editor->own_blocks[i] = NULL;
+	}
+	filter->nslices = 0;
+	filter->ndeleted = 0;
+	filter->elements = 0;
+	editor->nfresh = 0;
+}
+
+/*
+ * Editing: the operations
+ */
+
+static inline bool
+in_recent(const FavEditor *editor, uint64_t hash)
+{
+	return fav_sketch_may_contain(&editor->sketch, hash) &&
+		fav_recent_contains(editor->filter.recent, editor->filter.nrecent, hash);
+}
+
+bool
+fav_editor_contains(const FavEditor *editor, uint64_t hash)
+{
+	return in_recent(editor, hash) ||
+		(slices_report(&editor->filter, hash) && !is_deleted(editor, hash));
+}
+
+FavStatus
+fav_editor_add(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	FavStatus	status;
+	uint8_t    *front;
+	bool		was_deleted;
+
+	if (in_recent(editor, hash))
+		return FAV_OK;
+	if (filter->nrecent == FAV_RECENT_MAX)
+	{
+		status = flush(editor);
+		if (status != FAV_OK)
+			return status;
+	}
+	status = forget_deleted(editor, hash, &was_deleted);
+	if (status != FAV_OK)
+		return status;
+	if (was_deleted && slices_report(filter, hash))
+		count_in(filter);
+
+	front = editor->own_recent + sizeof(editor->own_recent) - 8 * (filter->nrecent + 1);
+	fav_store64(front, hash);
+	filter->recent = front;
+	filter->nrecent++;
+	fav_sketch_add(&editor->sketch, hash);
+	return FAV_OK;
+}
+
+/* Take a hash out of recent, if it is there. */
+static bool
+remove_recent(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
+	uint32_t	i;
+
+	if (!fav_sketch_may_contain(&editor->sketch, hash))
+		return false;
+	for (i = 0; i < filter->nrecent; i++)
+		if (fav_load64(front + 8 * i) == hash)
+		{
+			memmove(front + 8, front, 8 * i);
+			filter->recent = front + 8;
+			filter->nrecent--;
+			return true;
+		}
+	return false;
+}
+
+FavStatus
+fav_editor_del(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	home = 0;
+	uint32_t	reporting = fav_reporting(filter, hash, &home);
+	uint32_t	cleared;
+	FavStatus	status;
+
+	if (reporting == 0)
+	{
+		remove_recent(editor, hash);
+		return FAV_OK;
+	}
+	if (is_deleted(editor, hash))
+		return FAV_OK;			/* so it is not in recent either */
+	status = prepare_deleted(editor);
+	if (status != FAV_OK)
+		return status;
+
+	/*
+	 * Clear only if that slice is certainly its home.  An element in recent
+	 * need not have one: what the slice reports may be a false positive.
+	 */
+	if (remove_recent(editor, hash) || reporting > 1)
+		remember_deleted(editor, hash);
+	else
+	{
+		status = own_slice(editor, home);
+		if (status != FAV_OK)
+			return status;
+		cleared = fav_slice_clear(&filter->slices[home], editor->own_blocks[home],
+								  filter->params.region_size, hash);
+		if (is_close(&filter->slices[home], cleared))
+			remember_deleted(editor, hash);
+	}
+	count_out(filter);
+	drop_empty_slices(editor);
+	return FAV_OK;
+}
+
+FavStatus
+fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *hashes, size_t count)
+{
+	FavParams	sized = *params;
+	uint8_t    *spare_blocks;
+	size_t		i;
+	FavStatus	status;
+
+	fav_editor_new(editor, params);
+	if (count <= FAV_RECENT_MAX)
+	{
+		/* fits recent: nothing here can fail */
+		for (i = 0; i < count; i++)
+			fav_editor_add(editor, hashes[i]);
+		return FAV_OK;
+	}
+
+	if (sized.capacity < count)
+		sized.capacity = count;
+	editor->filter.params = sized;
+	status = make_spare(&editor->filter, &editor->filter.slices[0], &spare_blocks);
+	if (status != FAV_OK)
+		return status;
+	editor->own_blocks[0] = spare_blocks;
+	editor->filter.nslices = 1;
+	for (i = 0; i < count; i++)
+	{
+		if (i + 16 < count)
+			prefetch_blocks(&editor->filter, hashes[i + 16]);
+		if (fav_slice_contains(&editor->filter.slices[0], sized.region_size, hashes[i]))
+			fav_slice_claim(&editor->filter.slices[0], spare_blocks, sized.region_size, hashes[i]);
+		else
+			fav_slice_insert(&editor->filter.slices[0], spare_blocks, sized.region_size, hashes[i]);
+	}
+	editor->filter.elements = count;
+	return FAV_OK;
+}
+
+FavStatus
+fav_editor_finish(FavEditor *editor, const FavFilter **result)
+{
+	FavStatus	status = merge_fresh(editor);
+
+	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
+		status = FAV_TOO_LARGE;
+	*result = &editor->filter;
+	return status;
+}

@@ -1,0 +1,97 @@
+/*
+ * filter.h
+ *		The filter: recent hashes, slices, deleted hashes.
+ *
+ * Reading works on a FavFilter, in place.  Changing works on a FavEditor, which
+ * starts from a FavFilter (or from nothing), copies what it changes and leaves
+ * the rest where it is; fav_editor_finish() gives the result as a FavFilter to
+ * write.  Any number of changes can be made in between: an array is one edit.
+ *
+ * Every change either succeeds or leaves the set of elements as it was.
+ */
+#ifndef FAV_FILTER_H
+#define FAV_FILTER_H
+
+#include "format.h"
+#include "slice.h"
+
+/*
+ * Memory comes from the program that embeds the core.  fav_alloc() may return
+ * NULL, and must not leave by a longjmp: a half-made change would remain.
+ */
+extern void *fav_alloc(size_t size);
+extern void fav_free(void *memory);
+
+/* Deleted hashes that an editor has collected before it merges them in. */
+#define FAV_FRESH_MAX		512
+
+/*
+ * A small bitmap of the recent hashes, to pass over the search for most hashes
+ * that are not among them.
+ */
+#define FAV_SKETCH_BITS		2048
+
+typedef struct FavSketch
+{
+	uint64_t	words[FAV_SKETCH_BITS / 64];
+} FavSketch;
+
+typedef struct FavEditor
+{
+	FavFilter	filter;			/* as it is now, but for `fresh` */
+	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* NULL: the slice is untouched */
+	uint8_t    *own_deleted;	/* NULL: the list is untouched */
+	uint32_t	own_deleted_max;
+	uint32_t	nfresh;
+	FavSketch	sketch;			/* of recent */
+	uint8_t		fresh[FAV_FRESH_MAX * 8];	/* deleted too, ascending */
+	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
+} FavEditor;
+
+/* Reading */
+extern bool fav_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash);
+extern bool fav_contains(const FavFilter *filter, uint64_t hash);
+
+/* Editing */
+extern void fav_editor_new(FavEditor *editor, const FavParams *params);
+
+/*
+ * All at once, from ascending unique hashes: one slice of exactly the right size
+ * (or for params->capacity, if that is more), filled block after block.
+ */
+extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
+								  const uint64_t *hashes, size_t count);
+extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
+extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
+extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
+extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
+extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
+extern void fav_editor_close(FavEditor *editor);
+
+/* For measure.c and union.c: how many slices report the hash, up to two. */
+extern uint32_t fav_reporting(const FavFilter *filter, uint64_t hash, uint32_t *first);
+
+static inline void
+fav_sketch_clear(FavSketch *sketch)
+{
+	memset(sketch, 0, sizeof(*sketch));
+}
+
+static inline void
+fav_sketch_add(FavSketch *sketch, uint64_t hash)
+{
+	uint32_t	bit = (uint32_t) hash % FAV_SKETCH_BITS;
+
+	sketch->words[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/* False: certainly not there. */
+static inline bool
+fav_sketch_may_contain(const FavSketch *sketch, uint64_t hash)
+{
+	uint32_t	bit = (uint32_t) hash % FAV_SKETCH_BITS;
+
+	return sketch->words[bit / 64] >> bit % 64 & 1;
+}
+
+#endif							/* FAV_FILTER_H */

@@ -1,0 +1,249 @@
+/*
+ * format.c
+ *		The one parser, the one validator and the one writer of fav values.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "format.h"
+#include "slice.h"
+
+static FavStatus malformed(FavProblem *problem, const char *format,...)
+#if defined(__GNUC__)
+	__attribute__((format(printf, 2, 3)))
+#endif
+	;
+
+static FavStatus
+malformed(FavProblem *problem, const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(problem->detail, sizeof(problem->detail), format, args);
+	va_end(args);
+	return FAV_MALFORMED;
+}
+
+static FavStatus
+parse_header(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
+{
+	uint64_t	rate_bits = fav_load64(bytes + FAV_AT_ERROR_RATE);
+
+	if (bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION)
+		return malformed(problem, "Format version is %u, but only version %u is known.",
+						 bytes[FAV_AT_VERSION], FAV_FORMAT_VERSION);
+	if (bytes[FAV_AT_FLAGS] != 0 || fav_load16(bytes + FAV_AT_RESERVED) != 0)
+		return malformed(problem, "Flags and reserved bytes must be zero.");
+
+	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
+	filter->params.capacity = fav_load64(bytes + FAV_AT_CAPACITY);
+	filter->params.seed = fav_load64(bytes + FAV_AT_SEED);
+	memcpy(&filter->params.error_rate, &rate_bits, sizeof(rate_bits));
+	filter->nslices = bytes[FAV_AT_NSLICES];
+	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
+	filter->ndeleted = fav_load32(bytes + FAV_AT_NDELETED);
+	filter->elements = fav_load64(bytes + FAV_AT_ELEMENTS);
+
+	if (filter->params.region_size < 1 || filter->params.region_size > FAV_MAX_REGION_SIZE)
+		return malformed(problem, "Region size is %u, but must be between 1 and %d.",
+						 filter->params.region_size, FAV_MAX_REGION_SIZE);
+	if (filter->params.capacity < 1)
+		return malformed(problem, "Capacity must be at least 1.");
+	/* written so that NaN fails */
+	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
+		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",
+						 filter->params.error_rate);
+	if (filter->nslices > FAV_MAX_SLICES)
+		return malformed(problem, "The value claims %u slices, but at most %d are possible.",
+						 filter->nslices, FAV_MAX_SLICES);
+	if (filter->nrecent > FAV_RECENT_MAX)
+		return malformed(problem, "The value claims %u recent hashes, but at most %d are possible.",
+						 filter->nrecent, FAV_RECENT_MAX);
+	if (filter->nslices == 0 && (filter->ndeleted != 0 || filter->elements != 0))
+		return malformed(problem, "A value without slices cannot have elements or deleted hashes in them.");
+	if (filter->elements > FAV_MAX_ELEMENTS)
+		return malformed(problem, "The value claims %llu elements, more than a value can hold.",
+						 (unsigned long long) filter->elements);
+	return FAV_OK;
+}
+
+static FavStatus
+parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem *problem)
+{
+	FavSlice   *slice = &filter->slices[number];
+	uint64_t	bits;
+
+	slice->nblocks = fav_load32(entry + FAV_SLICE_AT_NBLOCKS);
+	slice->k = entry[FAV_SLICE_AT_K];
+	slice->bits_set = fav_load64(entry + FAV_SLICE_AT_BITS_SET);
+	slice->bits_limit = fav_load64(entry + FAV_SLICE_AT_BITS_LIMIT);
+	slice->blocks = NULL;
+
+	if (entry[FAV_SLICE_AT_RESERVED] != 0 || fav_load16(entry + FAV_SLICE_AT_RESERVED + 1) != 0)
+		return malformed(problem, "Reserved bytes of slice %u must be zero.", number + 1);
+	if (slice->nblocks < 1)
+		return malformed(problem, "Slice %u has no blocks.", number + 1);
+	if (slice->k < 1 || slice->k > FAV_MAX_K)
+		return malformed(problem, "Slice %u sets %u bits for an element, but must set between 1 and %d.",
+						 number + 1, slice->k, FAV_MAX_K);
+	bits = fav_slice_bits(slice, filter->params.region_size);
+	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
+		return malformed(problem, "Slice %u claims %llu bits set and %llu allowed, but has %llu.",
+						 number + 1, (unsigned long long) slice->bits_set,
+						 (unsigned long long) slice->bits_limit, (unsigned long long) bits);
+	return FAV_OK;
+}
+
+FavStatus
+fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
+		 FavProblem *problem)
+{
+	size_t		head_size;
+	uint64_t	offset;
+	uint32_t	i;
+	FavStatus	status;
+
+	if (available > size)
+		available = size;
+	if (available < FAV_HEADER_SIZE)
+		return malformed(problem, "The value has %llu bytes, but its header alone takes %d.",
+						 (unsigned long long) available, FAV_HEADER_SIZE);
+	status = parse_header(filter, bytes, problem);
+	if (status != FAV_OK)
+		return status;
+
+	head_size = fav_head_size(filter->nslices, filter->nrecent);
+	if (available < head_size)
+		return malformed(problem, "The value has %llu bytes, but its slice directory and recent hashes end at %llu.",
+						 (unsigned long long) available, (unsigned long long) head_size);
+	filter->recent = bytes + fav_head_size(filter->nslices, 0);
+
+	/* At most 32 slices below 2^43 bytes each: the sum cannot overflow. */
+	offset = head_size;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		FavSlice   *slice = &filter->slices[i];
+
+		status = parse_slice(filter, i, bytes + fav_head_size(i, 0), problem);
+		if (status != FAV_OK)
+			return status;
+		slice->offset = offset;
+		offset += fav_slice_bytes(slice, filter->params.region_size);
+	}
+	filter->deleted_offset = offset;
+	offset += (uint64_t) filter->ndeleted * 8;
+	if (offset != size)
+		return malformed(problem, "The value has %llu bytes, but its counts add up to %llu.",
+						 (unsigned long long) size, (unsigned long long) offset);
+
+	filter->deleted = NULL;
+	if (available == size)
+	{
+		for (i = 0; i < filter->nslices; i++)
+			filter->slices[i].blocks = bytes + filter->slices[i].offset;
+		filter->deleted = bytes + filter->deleted_offset;
+	}
+	return FAV_OK;
+}
+
+static FavStatus
+check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
+{
+	const FavSlice *slice = &filter->slices[number];
+	size_t		data_bytes = (size_t) filter->params.region_size * FAV_LANE_BYTES;
+	uint64_t	bits_set = 0;
+	uint32_t	i;
+
+	for (i = 0; i < slice->nblocks; i++)
+		bits_set += fav_popcount(slice->blocks + i * fav_block_bytes(filter->params.region_size),
+								 data_bytes);
+	if (bits_set != slice->bits_set)
+		return malformed(problem, "Slice %u claims %llu bits set, but has %llu.", number + 1,
+						 (unsigned long long) slice->bits_set, (unsigned long long) bits_set);
+	return FAV_OK;
+}
+
+FavStatus
+fav_check(const FavFilter *filter, FavProblem *problem)
+{
+	uint32_t	i;
+	uint32_t	j;
+
+	for (i = 0; i < filter->nrecent; i++)
+		for (j = 0; j < i; j++)
+			if (fav_load64(filter->recent + 8 * i) == fav_load64(filter->recent + 8 * j))
+				return malformed(problem, "The recent hashes %u and %u are the same.", j + 1, i + 1);
+	for (i = 1; i < filter->ndeleted; i++)
+		if (fav_load64(filter->deleted + 8 * (size_t) i) <=
+			fav_load64(filter->deleted + 8 * (size_t) (i - 1)))
+			return malformed(problem, "The deleted hashes %u and %u are not in ascending order.", i, i + 1);
+	for (i = 0; i < filter->nrecent && filter->ndeleted > 0; i++)
+		if (fav_hashes_contain(filter->deleted, filter->ndeleted, fav_load64(filter->recent + 8 * i)))
+			return malformed(problem, "The recent hash %u is also among the deleted ones.", i + 1);
+	for (i = 0; i < filter->nslices; i++)
+	{
+		FavStatus	status = check_slice(filter, i, problem);
+
+		if (status != FAV_OK)
+			return status;
+	}
+	return FAV_OK;
+}
+
+uint64_t
+fav_size(const FavFilter *filter)
+{
+	uint64_t	size = fav_head_size(filter->nslices, filter->nrecent);
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+		size += fav_slice_bytes(&filter->slices[i], filter->params.region_size);
+	return size + (uint64_t) filter->ndeleted * 8;
+}
+
+static void
+write_slice(const FavSlice *slice, uint8_t *entry)
+{
+	memset(entry, 0, FAV_SLICE_ENTRY_SIZE);
+	fav_store32(entry + FAV_SLICE_AT_NBLOCKS, slice->nblocks);
+	entry[FAV_SLICE_AT_K] = (uint8_t) slice->k;
+	fav_store64(entry + FAV_SLICE_AT_BITS_SET, slice->bits_set);
+	fav_store64(entry + FAV_SLICE_AT_BITS_LIMIT, slice->bits_limit);
+}
+
+void
+fav_write(const FavFilter *filter, uint8_t *out)
+{
+	uint64_t	rate_bits;
+	uint8_t    *at;
+	uint32_t	i;
+
+	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
+	memset(out, 0, FAV_HEADER_SIZE);
+	out[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
+	out[FAV_AT_REGION_SIZE] = (uint8_t) filter->params.region_size;
+	out[FAV_AT_NSLICES] = (uint8_t) filter->nslices;
+	fav_store16(out + FAV_AT_NRECENT, filter->nrecent);
+	fav_store32(out + FAV_AT_NDELETED, filter->ndeleted);
+	fav_store64(out + FAV_AT_ELEMENTS, filter->elements);
+	fav_store64(out + FAV_AT_CAPACITY, filter->params.capacity);
+	fav_store64(out + FAV_AT_SEED, filter->params.seed);
+	fav_store64(out + FAV_AT_ERROR_RATE, rate_bits);
+
+	at = out + FAV_HEADER_SIZE;
+	for (i = 0; i < filter->nslices; i++, at += FAV_SLICE_ENTRY_SIZE)
+		write_slice(&filter->slices[i], at);
+	if (filter->nrecent > 0)
+		memcpy(at, filter->recent, (size_t) filter->nrecent * 8);
+	at += (size_t) filter->nrecent * 8;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		size_t		length = fav_slice_bytes(&filter->slices[i], filter->params.region_size);
+
+		memcpy(at, filter->slices[i].blocks, length);
+		at += length;
+	}
+	if (filter->ndeleted > 0)
+		memcpy(at, filter->deleted, (size_t) filter->ndeleted * 8);
+}

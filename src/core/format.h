@@ -1,0 +1,263 @@
+/*
+ * format.h
+ *		The bytes of a fav value, and a filter as parsed from them.
+ *
+ * A value is, in this order:
+ *
+ *		header			44 bytes, FAV_AT_* below
+ *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
+ *		recent			8 bytes for each hash, newest first, unique
+ *		blocks			slice after slice, (region_size + 1) * 64 bytes a block
+ *		deleted			8 bytes for each hash, ascending, unique
+ *
+ * All numbers are little endian, on disk and on the wire, on every machine.
+ * There is no padding and nothing is aligned: numbers are read with
+ * fav_load*(), which is a plain load where the machine allows it.
+ *
+ * Why this order: whatever an add or a del changes in a small value stands at
+ * its front (a new hash goes to the front of recent), so that PostgreSQL,
+ * which leaves the common end of the old and new row out of the WAL record
+ * of an UPDATE, logs some 60 bytes, not the whole value.  Header, directory
+ * and recent together fit the first TOAST chunk of a big value, and tell
+ * where every block is.
+ */
+#ifndef FAV_FORMAT_H
+#define FAV_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FAV_FORMAT_VERSION	1
+
+/* header */
+#define FAV_AT_VERSION		0	/* u8, FAV_FORMAT_VERSION */
+#define FAV_AT_FLAGS		1	/* u8, always zero */
+#define FAV_AT_REGION_SIZE	2	/* u8, 1 .. FAV_MAX_REGION_SIZE */
+#define FAV_AT_NSLICES		3	/* u8, 0 .. FAV_MAX_SLICES */
+#define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_MAX */
+#define FAV_AT_RESERVED		6	/* u16, always zero */
+#define FAV_AT_NDELETED		8	/* u32; 0 while there are no slices */
+#define FAV_AT_ELEMENTS		12	/* u64, elements in the slices; 0 while there
+								 * are none */
+#define FAV_AT_CAPACITY		20	/* u64, what the first slice is sized for */
+#define FAV_AT_SEED			28	/* u64, seed of the hash function */
+#define FAV_AT_ERROR_RATE	36	/* IEEE 754 double, above 0 and at most 1 */
+#define FAV_HEADER_SIZE		44
+
+/* an entry of the slice directory */
+#define FAV_SLICE_AT_NBLOCKS	0	/* u32, at least 1 */
+#define FAV_SLICE_AT_K			4	/* u8, bits an element: 1 .. FAV_MAX_K */
+#define FAV_SLICE_AT_RESERVED	5	/* three bytes, always zero */
+#define FAV_SLICE_AT_BITS_SET	8	/* u64, bits set in the data lanes */
+#define FAV_SLICE_AT_BITS_LIMIT 16	/* u64, the slice is full from here on */
+#define FAV_SLICE_ENTRY_SIZE	24
+
+#define FAV_LANE_BITS		512
+#define FAV_LANE_BYTES		64
+
+#define FAV_RECENT_MAX		128
+#define FAV_MAX_REGION_SIZE 31
+#define FAV_MAX_K			32
+
+/*
+ * 32 slices: doubling from one block to the largest value takes about 22, the
+ * rest is for unions.  The limit keeps the head within one TOAST chunk.
+ */
+#define FAV_MAX_SLICES		32
+
+/* The most that a head (header, directory, recent) can take. */
+#define FAV_MAX_HEAD_SIZE \
+	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
+
+/* No honest count of elements passes the number of bits a value can have. */
+#define FAV_MAX_ELEMENTS	(FAV_MAX_SIZE * 8)
+
+/* A varlena holds 1 GB less one byte, four of which are its length. */
+#define FAV_MAX_SIZE		((uint64_t) 0x3fffffff - 4)
+
+typedef struct FavParams
+{
+	uint64_t	capacity;		/* what the first slice is sized for */
+	uint64_t	seed;
+	double		error_rate;
+	uint32_t	region_size;
+} FavParams;
+
+typedef struct FavSlice
+{
+	uint32_t	nblocks;
+	uint32_t	k;				/* bits an element */
+	uint64_t	bits_set;
+	uint64_t	bits_limit;
+	uint64_t	offset;			/* of the first block within the value */
+	const uint8_t *blocks;		/* the same in memory; NULL if not loaded */
+} FavSlice;
+
+/*
+ * A filter in memory: the parsed head and pointers to the lists.  It owns
+ * nothing.  fav_open() makes it point into the bytes of a value; a FavEditor
+ * (filter.h) points it to memory of its own where it has changed something.
+ */
+typedef struct FavFilter
+{
+	FavParams	params;
+	uint64_t	elements;		/* in the slices, see fav_count() */
+	uint64_t	deleted_offset; /* of the deleted list within the value */
+	uint32_t	nrecent;
+	uint32_t	ndeleted;
+	uint32_t	nslices;
+	const uint8_t *recent;
+	const uint8_t *deleted;		/* NULL if not loaded */
+	FavSlice	slices[FAV_MAX_SLICES];
+} FavFilter;
+
+typedef enum FavStatus
+{
+	FAV_OK,
+	FAV_MALFORMED,				/* these bytes are not a value */
+	FAV_NO_MEMORY,
+	FAV_TOO_LARGE,				/* would pass FAV_MAX_SIZE */
+	FAV_TOO_MANY_SLICES,		/* would pass FAV_MAX_SLICES */
+	FAV_MISMATCH				/* other seed or region size */
+} FavStatus;
+
+/* What is wrong with a value, as a sentence for the user. */
+typedef struct FavProblem
+{
+	char		detail[200];
+} FavProblem;
+
+static inline uint32_t
+fav_load16(const uint8_t *at)
+{
+	return (uint32_t) at[0] | (uint32_t) at[1] << 8;
+}
+
+static inline uint32_t
+fav_load32(const uint8_t *at)
+{
+	uint32_t	value;
+
+	memcpy(&value, at, sizeof(value));
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	value = __builtin_bswap32(value);
+#endif
+	return value;
+}
+
+static inline uint64_t
+fav_load64(const uint8_t *at)
+{
+	uint64_t	value;
+
+	memcpy(&value, at, sizeof(value));
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	value = __builtin_bswap64(value);
+#endif
+	return value;
+}
+
+static inline void
+fav_store16(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t) value;
+	at[1] = (uint8_t) (value >> 8);
+}
+
+static inline void
+fav_store32(uint8_t *at, uint32_t value)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	value = __builtin_bswap32(value);
+#endif
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline void
+fav_store64(uint8_t *at, uint64_t value)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	value = __builtin_bswap64(value);
+#endif
+	memcpy(at, &value, sizeof(value));
+}
+
+/* Position of the first hash in an ascending list that is not below `hash`. */
+static inline uint32_t
+fav_hashes_position(const uint8_t *hashes, uint32_t count, uint64_t hash)
+{
+	uint32_t	low = 0;
+	uint32_t	left = count;
+
+	while (left > 0)
+	{
+		uint32_t	half = left / 2;
+
+		if (fav_load64(hashes + 8 * (size_t) (low + half)) < hash)
+		{
+			low += half + 1;
+			left -= half + 1;
+		}
+		else
+			left = half;
+	}
+	return low;
+}
+
+static inline bool
+fav_hashes_contain(const uint8_t *hashes, uint32_t count, uint64_t hash)
+{
+	uint32_t	position = fav_hashes_position(hashes, count, hash);
+
+	return position < count && fav_load64(hashes + 8 * (size_t) position) == hash;
+}
+
+static inline size_t
+fav_block_bytes(uint32_t region_size)
+{
+	return (size_t) (region_size + 1) * FAV_LANE_BYTES;
+}
+
+/* Data bits of a slice: below 2^32 * 31 * 512, no overflow. */
+static inline uint64_t
+fav_slice_bits(const FavSlice *slice, uint32_t region_size)
+{
+	return (uint64_t) slice->nblocks * region_size * FAV_LANE_BITS;
+}
+
+static inline uint64_t
+fav_slice_bytes(const FavSlice *slice, uint32_t region_size)
+{
+	return (uint64_t) slice->nblocks * fav_block_bytes(region_size);
+}
+
+static inline size_t
+fav_head_size(uint32_t nslices, uint32_t nrecent)
+{
+	return FAV_HEADER_SIZE + (size_t) nslices * FAV_SLICE_ENTRY_SIZE +
+		(size_t) nrecent * 8;
+}
+
+/*
+ * Parse the value of `size` bytes of which the first `available` are at
+ * `bytes`.  The structure is checked fully: whatever passes can be read, probed
+ * and edited without touching a byte outside.  With available < size the head
+ * must be there (FAV_MAX_HEAD_SIZE is always enough) and the pointers to blocks
+ * and deleted are NULL.
+ */
+extern FavStatus fav_open(FavFilter *filter, const uint8_t *bytes,
+						  size_t available, size_t size, FavProblem *problem);
+
+/*
+ * Check the contents too: lists sorted and unique, bit counts true.  For every
+ * entrance from outside; takes one pass over the value.
+ */
+extern FavStatus fav_check(const FavFilter *filter, FavProblem *problem);
+
+/* The size of a filter as a value, and its bytes. */
+extern uint64_t fav_size(const FavFilter *filter);
+extern void fav_write(const FavFilter *filter, uint8_t *out);
+
+#endif							/* FAV_FORMAT_H */

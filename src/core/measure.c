@@ -1,0 +1,199 @@
+/*
+ * measure.c
+ *		See measure.h.
+ */
+#include <math.h>
+
+#include "measure.h"
+#include "sizing.h"
+
+/* A filter this many times the size of a fresh one wants a rebuild. */
+#define BLOATED				3.0
+
+/*
+ * When less than this share of the room is left, the next slice is as good as
+ * there.
+ */
+#define NEARLY_FULL			(1.0 / 8)
+
+/*
+ * The probability that an element that was never added finds all its bits set in
+ * this block, given how full each lane is: the mean over all starting lanes.
+ */
+static double
+block_error(const double *lane_fill, uint32_t region_size, uint32_t k)
+{
+	double		sum = 0.0;
+	uint32_t	start;
+	uint32_t	i;
+
+	for (start = 0; start < region_size; start++)
+	{
+		double		product = 1.0;
+
+		for (i = 0; i < k; i++)
+			product *= lane_fill[(start + i) % region_size];
+		sum += product;
+	}
+	return sum / region_size;
+}
+
+/* Bits set in a lane, and of these the ones in unmarked regions. */
+static void
+count_lane(const uint8_t *lane, const uint8_t *tracker, uint64_t *set, uint64_t *clean)
+{
+	uint8_t		unmarked[FAV_LANE_BYTES];
+	size_t		at;
+
+	for (at = 0; at < FAV_LANE_BYTES; at += 8)
+		fav_store64(&unmarked[at], fav_load64(lane + at) & ~fav_load64(tracker + at));
+	*set = fav_popcount(lane, FAV_LANE_BYTES);
+	*clean = fav_popcount(unmarked, FAV_LANE_BYTES);
+}
+
+void
+fav_measure_slice(const FavFilter *filter, uint32_t number, FavSliceMeasure *measure)
+{
+	const FavSlice *slice = &filter->slices[number];
+	uint32_t	region_size = filter->params.region_size;
+	uint64_t	all_set = 0;
+	uint64_t	all_clean = 0;
+	uint64_t	marked = 0;
+	double		error = 0.0;
+	uint32_t	i;
+	uint32_t	lane;
+
+	for (i = 0; i < slice->nblocks; i++)
+	{
+		const uint8_t *block = slice->blocks + i * fav_block_bytes(region_size);
+		const uint8_t *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
+		double		lane_fill[FAV_MAX_REGION_SIZE];
+
+		for (lane = 0; lane < region_size; lane++)
+		{
+			uint64_t	set;
+			uint64_t	clean;
+
+			count_lane(block + (size_t) lane * FAV_LANE_BYTES, tracker, &set, &clean);
+			lane_fill[lane] = (double) set / FAV_LANE_BITS;
+			all_set += set;
+			all_clean += clean;
+		}
+		marked += fav_popcount(tracker, FAV_LANE_BYTES);
+		error += block_error(lane_fill, region_size, slice->k);
+	}
+	measure->fill = (double) all_set / (double) fav_slice_bits(slice, region_size);
+	measure->error = error / slice->nblocks;
+	measure->clean_regions = 1.0 - (double) marked / ((double) slice->nblocks * FAV_LANE_BITS);
+	measure->deletable = all_set == 0 ? 1.0 :
+		1.0 - fav_power(1.0 - (double) all_clean / (double) all_set, slice->k);
+}
+
+void
+fav_measure(const FavFilter *filter, FavMeasure *measure)
+{
+	double		bits = 0.0;
+	double		set = 0.0;
+	double		regions = 0.0;
+	double		clean = 0.0;
+	double		elements = 0.0;
+	double		deletable = 0.0;
+	double		right = 1.0;	/* probability of no false positive */
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+	{
+		const FavSlice *slice = &filter->slices[i];
+		double		slice_bits = (double) fav_slice_bits(slice, filter->params.region_size);
+		double		slice_elements = fav_slice_estimate(slice, filter->params.region_size, slice->bits_set);
+		FavSliceMeasure of_slice;
+
+		fav_measure_slice(filter, i, &of_slice);
+		bits += slice_bits;
+		set += of_slice.fill * slice_bits;
+		regions += slice->nblocks;
+		clean += of_slice.clean_regions * slice->nblocks;
+		elements += slice_elements;
+		deletable += of_slice.deletable * slice_elements;
+		right *= 1.0 - of_slice.error;
+	}
+	measure->fill = bits > 0 ? set / bits : 0.0;
+	measure->error = 1.0 - right;
+	measure->clean_regions = regions > 0 ? clean / regions : 1.0;
+	measure->deletable = elements > 0 ? deletable / elements : 1.0;
+}
+
+uint64_t
+fav_count(const FavFilter *filter)
+{
+	uint64_t	count = filter->elements;
+	uint32_t	i;
+	uint32_t	slice;
+
+	/* a recent hash that the slices report too is counted there */
+	for (i = 0; i < filter->nrecent; i++)
+		if (fav_reporting(filter, fav_load64(filter->recent + 8 * i), &slice) == 0)
+			count++;
+	return count;
+}
+
+/* The size of a filter made now, from these elements and parameters. */
+static double
+fresh_size(const FavFilter *filter)
+{
+	uint64_t	count = filter->elements + filter->nrecent;
+	FavSlice	slice = filter->slices[0];
+
+	if (filter->nslices == 0 || count <= FAV_RECENT_MAX)
+		return (double) fav_head_size(0, 0) + 8.0 * (double) count;
+
+	/* The first slice tells what an element costs in a chain of one. */
+	if (count < filter->params.capacity)
+		count = filter->params.capacity;
+	return (double) fav_head_size(1, 0) +
+		ceil((double) count / fav_slice_capacity(&slice, filter->params.region_size) * slice.nblocks) *
+		(double) fav_block_bytes(filter->params.region_size);
+}
+
+double
+fav_bloat(const FavFilter *filter)
+{
+	return (double) fav_size(filter) / fresh_size(filter);
+}
+
+bool
+fav_needs_rebuild(const FavFilter *filter)
+{
+	double		size = (double) fav_size(filter);
+	double		right = 1.0;
+	double		limit = 0.0;
+	double		room = 0.0;
+	double		capacity = 0.0;
+	uint32_t	i;
+
+	if (filter->nslices == 0)
+		return false;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		const FavSlice *slice = &filter->slices[i];
+
+		limit += (double) slice->bits_limit;
+		if (fav_slice_has_room(slice))
+			room += (double) (slice->bits_limit - slice->bits_set);
+		capacity += fav_slice_capacity(slice, filter->params.region_size);
+		right *= 1.0 - fav_power((double) slice->bits_set /
+								 (double) fav_slice_bits(slice, filter->params.region_size), slice->k);
+	}
+	if (1.0 - right > filter->params.error_rate)
+		return true;
+
+	/* the next slice is as large as all there are, at what the last one costs */
+	if (room < limit * NEARLY_FULL)
+	{
+		const FavSlice *last = &filter->slices[filter->nslices - 1];
+
+		size += capacity / fav_slice_capacity(last, filter->params.region_size) *
+			(double) fav_slice_bytes(last, filter->params.region_size);
+	}
+	return size > BLOATED * fresh_size(filter);
+}

@@ -1,0 +1,230 @@
+/*
+ * sizing.c
+ *		See sizing.h.  docs/ALGORITHM.md derives the formulas and shows what was
+ *		measured.
+ *
+ * Notation: m data bits, n elements of k bits each, load l = k * n / m.
+ */
+#include <math.h>
+
+#include "sizing.h"
+
+/*
+ * So much more room than asked for, which spares a filter that churns at its
+ * capacity a second slice.
+ */
+#define SLACK				(1.0 / 64)
+
+/*
+ * How deletes weigh in the choice of k and l: one element in ten is deleted, and
+ * a delete that sticks costs a hash of 64 bits.
+ */
+#define DELETED_SHARE		0.1
+#define STUCK_BITS			64.0
+
+#define LN2_HIGH			6.93147180369123816490e-01
+#define LN2_LOW				1.90821492927058770002e-10
+
+/* e^x, to about 1e-15; |x| up to 700. */
+static double
+exact_exp(double x)
+{
+	double		power = floor(x / LN2_HIGH + 0.5);
+	double		rest = (x - power * LN2_HIGH) - power * LN2_LOW;
+	double		sum = 1.0;
+	int			i;
+
+	/* Taylor from the small end; |rest| <= 0.35 */
+	for (i = 16; i >= 1; i--)
+		sum = 1.0 + sum * rest / i;
+	return ldexp(sum, (int) power);
+}
+
+/* ln x for x > 0, to about 1e-15. */
+static double
+exact_log(double x)
+{
+	int			exponent;
+	double		mantissa = frexp(x, &exponent);
+	double		s;
+	double		square;
+	double		sum = 0.0;
+	int			i;
+
+	if (mantissa < 0.70710678118654752)
+	{
+		mantissa *= 2.0;
+		exponent--;
+	}
+
+	/* 2 artanh(s), |s| <= 0.172 */
+	s = (mantissa - 1.0) / (mantissa + 1.0);
+	square = s * s;
+	for (i = 23; i >= 1; i -= 2)
+		sum = sum * square + 1.0 / i;
+	return exponent * LN2_HIGH + (2.0 * s * sum + exponent * LN2_LOW);
+}
+
+double
+fav_power(double base, uint32_t exponent)
+{
+	double		result = 1.0;
+
+	for (; exponent > 0; exponent >>= 1, base *= base)
+		if (exponent & 1)
+			result *= base;
+	return result;
+}
+
+double
+fav_error_share(double error_rate, uint32_t number)
+{
+	return number == 0 ? error_rate / 2 : error_rate / 8 * fav_power(0.75, number - 1);
+}
+
+/*
+ * How many more false positives k bits in lanes of 512 give than k bits that
+ * know nothing of each other, when some of them share a lane: the fill of a
+ * lane varies, and the mean of its square is more than the square of its mean.
+ */
+static double
+shared_lane_factor(uint32_t region_size, uint32_t k, double load)
+{
+	double		clear = exact_exp(-load);
+	double		set = 1.0 - clear;
+	double		variance = clear * (1.0 - (1.0 + load) * clear) / (FAV_LANE_BITS * set * set);
+	uint32_t	full = k / region_size;
+	uint32_t	over = k % region_size;
+	uint32_t	pairs = over * ((full + 1) * full / 2) +
+		(region_size - over) * (full > 0 ? full * (full - 1) / 2 : 0);
+
+	return fav_power(1.0 + variance, pairs);
+}
+
+/*
+ * False positives of a slice at load l.  Blocks fill unevenly: the number of
+ * elements in one is Poisson distributed around lambda, and the mean of
+ * (fill of a block)^k is taken over that.
+ */
+static double
+slice_error(uint32_t region_size, uint32_t k, double load)
+{
+	double		lane_bits = (double) region_size * FAV_LANE_BITS;
+	double		lambda = load * lane_bits / k;
+	double		miss = 1.0 - k / lane_bits; /* one element leaves a bit alone */
+	double		mode = floor(lambda);
+	double		clear_at_mode = exact_exp(mode * exact_log(miss));
+	double		weights = 0.0;
+	double		errors = 0.0;
+	double		weight;
+	double		clear;
+	double		n;
+
+	/* from the mode up, then down; relative weights will do */
+	for (n = mode, weight = 1.0, clear = clear_at_mode; weight > 1e-8; n += 1.0)
+	{
+		weights += weight;
+		errors += weight * fav_power(1.0 - clear, k);
+		weight *= lambda / (n + 1.0);
+		clear *= miss;
+	}
+	for (n = mode, weight = mode / lambda, clear = clear_at_mode / miss;
+		 n > 0.0 && weight > 1e-8; n -= 1.0)
+	{
+		weights += weight;
+		errors += weight * fav_power(1.0 - clear, k);
+		weight *= (n - 1.0) / lambda;
+		clear /= miss;
+	}
+	return errors / weights * shared_lane_factor(region_size, k, load);
+}
+
+/* The load at which a slice of k bits an element reaches this error. */
+static double
+load_for_error(uint32_t region_size, uint32_t k, double error)
+{
+	double		low = 0.0;
+	double		high = 2.0;
+	int			i;
+
+	for (i = 0; i < 20; i++)
+	{
+		double		middle = (low + high) / 2;
+
+		if (slice_error(region_size, k, middle) > error)
+			high = middle;
+		else
+			low = middle;
+	}
+	return low;
+}
+
+/*
+ * Bits that an element costs: its share of data and tracker lanes, and what its
+ * delete leaves behind if it is deleted and no bit could be cleared.  A bit can be
+ * cleared if nobody else wanted it (e^-l) and no other bit of its region had a
+ * collision.
+ */
+static double
+element_cost(uint32_t region_size, uint32_t k, double load)
+{
+	double		calm = (1.0 + load) * exact_exp(-load);
+	double		own = exact_exp(-load) * fav_power(calm, region_size - 1);
+
+	return k / load * (region_size + 1) / region_size +
+		DELETED_SHARE * fav_power(1.0 - own, k) * STUCK_BITS;
+}
+
+bool
+fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t capacity)
+{
+	double		bloom_k = exact_log(1.0 / error) / LN2_HIGH;
+	uint32_t	last_k = bloom_k + 1 > FAV_MAX_K ? FAV_MAX_K : (uint32_t) bloom_k + 1;
+	uint32_t	k = (uint32_t) (bloom_k / 2);
+	double		best_cost = 0.0;
+	double		best_load = 0.0;
+	double		blocks;
+
+	/* The best k is never far below that of a plain Bloom filter. */
+	slice->k = 0;
+	for (k = k < 1 ? 1 : k; k <= last_k; k++)
+	{
+		double		load = load_for_error(region_size, k, error);
+		double		cost = element_cost(region_size, k, load);
+
+		if (slice->k == 0 || cost < best_cost)
+		{
+			slice->k = k;
+			best_cost = cost;
+			best_load = load;
+		}
+	}
+
+	if (capacity < FAV_MIN_SLICE_CAPACITY)
+		capacity = FAV_MIN_SLICE_CAPACITY;
+	blocks = ceil((double) capacity * (1.0 + SLACK) * slice->k / best_load /
+				  ((double) region_size * FAV_LANE_BITS));
+	if (blocks * fav_block_bytes(region_size) > FAV_MAX_SIZE)
+		return false;
+	slice->nblocks = (uint32_t) blocks;
+	slice->bits_limit = (uint64_t) (fav_slice_bits(slice, region_size) *
+									(1.0 - exact_exp(-best_load)));
+	return true;
+}
+
+double
+fav_slice_estimate(const FavSlice *slice, uint32_t region_size, uint64_t bits_set)
+{
+	double		bits = (double) fav_slice_bits(slice, region_size);
+
+	/* a full slice would be infinitely many */
+	if (bits_set >= bits)
+		bits_set = (uint64_t) bits - 1;
+	return -exact_log(1.0 - bits_set / bits) * bits / slice->k;
+}
+
+double
+fav_slice_capacity(const FavSlice *slice, uint32_t region_size)
+{
+	return fav_slice_estimate(slice, region_size, slice->bits_limit);
+}

@@ -1,0 +1,52 @@
+/*
+ * sizing.h
+ *		The mathematics: from an error rate to the geometry of a slice, and from
+ *		the fill of a slice to what it means.  Formulas and nothing else.
+ *
+ * Every result that ends up in a value must be the same on every machine.  Only
+ * operations that IEEE 754 defines to the last bit are used (no exp() or log()
+ * of a C library), and the file is compiled with -ffp-contract=off.
+ */
+#ifndef FAV_SIZING_H
+#define FAV_SIZING_H
+
+#include "format.h"
+
+/*
+ * Below this the tightest slice of a long chain would need more than FAV_MAX_K
+ * bits an element to stay affordable.
+ */
+#define FAV_MIN_ERROR_RATE	1e-6
+#define FAV_MAX_ERROR_RATE	0.5
+
+/*
+ * A slice for fewer elements than this does not pay for its block.  Also: what
+ * one flush brings (FAV_RECENT_MAX elements) always fits an empty slice.
+ */
+#define FAV_MIN_SLICE_CAPACITY	256
+
+/*
+ * The error that slice `number` (from 0) of a chain may have: half of the whole
+ * for the first, then 1/8, falling by 3/4 a slice.  The sum over any number of
+ * slices stays below error_rate.
+ */
+extern double fav_error_share(double error_rate, uint32_t number);
+
+/*
+ * The cheapest geometry for `capacity` elements with this error when full: sets
+ * nblocks, k and bits_limit.  False if that would pass FAV_MAX_SIZE.
+ */
+extern bool fav_size_slice(FavSlice *slice, double error, uint32_t region_size,
+						   uint64_t capacity);
+
+/* How many elements a slice holds when its fill reaches bits_limit. */
+extern double fav_slice_capacity(const FavSlice *slice, uint32_t region_size);
+
+/* How many elements give `bits_set` bits in this slice. */
+extern double fav_slice_estimate(const FavSlice *slice, uint32_t region_size,
+								 uint64_t bits_set);
+
+/* base^exponent */
+extern double fav_power(double base, uint32_t exponent);
+
+#endif							/* FAV_SIZING_H */

@@ -1,0 +1,105 @@
+/*
+ * slice.h
+ *		One FAV slice: an array of blocks of bits with a collision tracker.
+ *
+ * A block is region_size data lanes of 512 bits and one tracker lane.  Column j
+ * of the data lanes is region j; bit j of the tracker lane says that some bit of
+ * the region was wanted by a second element.  All that an element touches is in
+ * one block.
+ *
+ * The invariant on which everything rests: a bit in an unmarked region belongs
+ * to at most one element of the slice.
+ */
+#ifndef FAV_SLICE_H
+#define FAV_SLICE_H
+
+#include "format.h"
+#include "hash.h"
+
+/* Are all k bits of the hash set in this block? */
+static inline bool
+fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k,
+				   uint64_t hash)
+{
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	left = k;
+
+	/*
+	 * Four bits at a time without a branch: of the elements that are not
+	 * there all but some 3 % end after the first four, which the processor
+	 * predicts well; a branch for each bit it could not.
+	 */
+	while (left > 0)
+	{
+		uint32_t	group = left < 4 ? left : 4;
+		uint32_t	all = 1;
+		uint32_t	i;
+
+		for (i = 0; i < group; i++, fav_probe_next(&probe))
+			all &= (uint32_t) block[fav_probe_byte(&probe)] >> probe.column % 8;
+		if (!(all & 1))
+			return false;
+		left -= group;
+	}
+	return true;
+}
+
+/* Where the block of a hash begins, counted from the slice's first block. */
+static inline uint64_t
+fav_slice_block_offset(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	return (uint64_t) fav_hash_block(hash, slice->nblocks) * fav_block_bytes(region_size);
+}
+
+static inline bool
+fav_slice_contains(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	return fav_block_contains(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+							  region_size, slice->k, hash);
+}
+
+static inline bool
+fav_slice_has_room(const FavSlice *slice)
+{
+	return slice->bits_set < slice->bits_limit;
+}
+
+/* How many of the k bits of the hash are clear. */
+extern uint32_t fav_slice_missing(const FavSlice *slice, uint32_t region_size,
+								  uint64_t hash);
+
+/*
+ * The three changes.  `blocks` is the writable memory that slice->blocks points
+ * to; slice->bits_set is kept true.
+ */
+
+/* Add an element: set its clear bits, mark the regions of those already set. */
+extern void fav_slice_insert(FavSlice *slice, uint8_t *blocks,
+							 uint32_t region_size, uint64_t hash);
+
+/*
+ * Hold on to bits that are all set already: mark all its regions, so that no
+ * other element's delete clears them.
+ */
+extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
+							uint32_t region_size, uint64_t hash);
+
+/*
+ * Take an element out whose only possible home is this slice: clear its bits in
+ * unmarked regions.  Returns how many there were.
+ */
+extern uint32_t fav_slice_clear(FavSlice *slice, uint8_t *blocks,
+								uint32_t region_size, uint64_t hash);
+
+/*
+ * Merge two slices of the same geometry into `blocks` (which may be either of
+ * theirs): OR, with the regions of bits set in both marked.  Returns the bits
+ * set in the result.
+ */
+extern uint64_t fav_slice_merge(const FavSlice *a, const FavSlice *b,
+								uint32_t region_size, uint8_t *blocks);
+
+/* Bits set in `length` bytes. */
+extern uint64_t fav_popcount(const uint8_t *bytes, size_t length);
+
+#endif							/* FAV_SLICE_H */

@@ -1,0 +1,119 @@
+/*
+ * harness.c
+ *		See harness.h.
+ */
+#include <stdarg.h>
+
+#include "harness.h"
+
+static char current[200];
+static unsigned failures;
+static unsigned passed;
+static unsigned failed;
+
+static unsigned fail_in;
+static size_t allocated;
+
+void
+test_begin(const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(current, sizeof(current), format, args);
+	va_end(args);
+	failures = 0;
+}
+
+void
+test_end(void)
+{
+	printf("%s  %s\n", failures == 0 ? "ok    " : "FAILED", current);
+	fflush(stdout);
+	if (failures == 0)
+		passed++;
+	else
+		failed++;
+}
+
+void
+test_fail(const char *file, int line, const char *format,...)
+{
+	va_list		args;
+
+	if (failures++ >= 10)
+		return;
+	printf("%s:%d: %s: ", file, line, current);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+}
+
+int
+test_summary(void)
+{
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed == 0 && passed > 0 ? 0 : 1;
+}
+
+void
+fail_allocation(unsigned n)
+{
+	fail_in = n;
+}
+
+size_t
+allocated_bytes(void)
+{
+	return allocated;
+}
+
+/* The size stands before the memory, which stays aligned as malloc's is. */
+void *
+fav_alloc(size_t size)
+{
+	size_t	   *memory;
+
+	if (fail_in > 0 && --fail_in == 0)
+	{
+		fail_in = 1;
+		return NULL;
+	}
+	memory = malloc(size + 2 * sizeof(size_t));
+	if (memory == NULL)
+		return NULL;
+	memory[0] = size;
+	allocated += size;
+	return memory + 2;
+}
+
+void
+fav_free(void *memory)
+{
+	size_t	   *start = (size_t *) memory - 2;
+
+	allocated -= start[0];
+	free(start);
+}
+
+void
+value_from_editor(Value *value, FavEditor *editor)
+{
+	const FavFilter *result;
+	FavProblem	problem = {""};
+
+	CHECK(fav_editor_finish(editor, &result) == FAV_OK);
+	value->size = fav_size(result);
+	value->bytes = malloc(value->size);
+	fav_write(result, value->bytes);
+	CHECK_THAT(fav_open(&value->filter, value->bytes, value->size, value->size, &problem) == FAV_OK &&
+			   fav_check(&value->filter, &problem) == FAV_OK, "%s", problem.detail);
+}
+
+void
+value_free(Value *value)
+{
+	free(value->bytes);
+	value->bytes = NULL;
+}
