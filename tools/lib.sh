@@ -12,6 +12,7 @@
 #           inside the folder ($FAV_WORK).
 #
 # A script sources this file and calls `in_sandbox "$@"`: the outer half does not return.
+# If it sets needs_tap before, what TAP tests need is needed too.
 
 set -euo pipefail
 
@@ -40,19 +41,20 @@ die()
 # Can this pg_config's installation build an extension and run a server?
 usable_server()
 {
-	local pgxs bin
+	local bin pgxs headers
 
-	pgxs=$("$1" --pgxs 2>/dev/null) && bin=$("$1" --bindir) || return 1
-	[[ -f $pgxs && -x $bin/postgres && -x $bin/initdb && -x $bin/psql ]]
+	bin=$("$1" --bindir 2>/dev/null) && pgxs=$("$1" --pgxs) &&
+		headers=$("$1" --includedir-server) || return 1
+	[[ -x $bin/postgres && -x $bin/initdb && -x $bin/psql && -f $pgxs && -f $headers/postgres.h ]]
 }
 
 # The PostgreSQL major version to complete on this Debian: one of which a part is there
 # already, or else the distribution's own.
 debian_pg_version()
 {
-	local found pgxs
+	local found headers
 
-	if pgxs=$(pg_config --pgxs 2>/dev/null) && [[ -f $pgxs ]]
+	if headers=$(pg_config --includedir-server 2>/dev/null) && [[ -f $headers/postgres.h ]]
 	then
 		pg_config --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'
 		return
@@ -81,12 +83,19 @@ missing_packages()
 		echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 || echo libc6-dev
 		echo '#include <xxhash.h>' | gcc -E - >/dev/null 2>&1 || echo libxxhash-dev
 	fi
-	command -v prove >/dev/null || echo perl
-	perl -MIPC::Run -e 1 2>/dev/null || echo libipc-run-perl
+	if [[ -n ${needs_tap-} ]]
+	then
+		command -v prove >/dev/null || echo perl
+		perl -MIPC::Run -e 1 2>/dev/null || echo libipc-run-perl
+	fi
 	if ! usable_server "${PG_CONFIG:-pg_config}"
 	then
 		version=$(debian_pg_version)
-		printf '%s\n' "postgresql${version:+-$version}" "postgresql-server-dev-${version:-all}"
+		# Not what is there already: that would upgrade it, and restart its clusters.
+		[[ -n $version && -x /usr/lib/postgresql/$version/bin/postgres ]] ||
+			echo "postgresql${version:+-$version}"
+		[[ -n $version && -f /usr/include/postgresql/$version/server/postgres.h ]] ||
+			echo "postgresql-server-dev-${version:-all}"
 	fi
 }
 
@@ -94,15 +103,22 @@ missing_packages()
 # time.  We want the programs only: say so while they are installed, and not longer.
 apt_install()
 {
-	local no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf status=0
+	local status=0
 
+	no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf
 	mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' >"$no_cluster"
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 		-o DPkg::Lock::Timeout=600 "$@" </dev/null >"$work/apt.log" 2>&1 || status=$?
+	allow_clusters
+	((status == 0)) || { cat "$work/apt.log" >&2; die "could not install $*"; }
+}
+
+allow_clusters()
+{
 	rm -f "$no_cluster"
 	rmdir --ignore-fail-on-non-empty "${no_cluster%/*}"
-	((status == 0)) || { cat "$work/apt.log" >&2; die "could not install $*"; }
+	no_cluster=
 }
 
 # Leaves PG_CONFIG set to one that works.
@@ -177,6 +193,7 @@ clean_up()
 		kill -TERM -- "-$inner" 2>/dev/null || true
 		wait "$inner" 2>/dev/null || true
 	fi
+	[[ -z ${no_cluster-} ]] || allow_clusters
 	stop_servers
 	if [[ -n ${FAV_RESULTS-} && -d $work/results ]]
 	then
