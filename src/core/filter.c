@@ -115,6 +115,7 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->own_deleted = NULL;
 	editor->own_deleted_max = 0;
 	editor->nfresh = 0;
+	editor->changed = false;
 	editor->filter.recent = end - 8 * source->nrecent;
 	if (source->nrecent > 0)
 		memcpy(end - 8 * source->nrecent, source->recent, 8 * source->nrecent);
@@ -375,24 +376,32 @@ certain_room(const FavFilter *filter)
 	return room;
 }
 
-/* The geometry of the next slice: as large as all there are together. */
+/*
+ * The geometry of the next slice: what the first was sized for, doubled as often
+ * as it stays below what all slices hold.  So a chain grows 1, 1, 2, 4, 8, ...
+ * times its capacity, and a union goes on from its real size.
+ */
 static FavStatus
 size_next_slice(const FavFilter *filter, FavSlice *slice)
 {
-	double		capacity = 0.0;
+	uint32_t	region_size = filter->params.region_size;
+	uint64_t	capacity = filter->params.capacity;
+	double		held = 0.0;
 	uint32_t	i;
 
 	if (filter->nslices == FAV_MAX_SLICES)
 		return FAV_TOO_MANY_SLICES;
 	for (i = 0; i < filter->nslices; i++)
-		capacity += fav_slice_capacity(&filter->slices[i], filter->params.region_size);
-	if (filter->nslices == 0)
-		capacity = (double) filter->params.capacity;
-	if (capacity > 1e12 ||
-		!fav_size_slice(slice, fav_error_share(filter->params.error_rate, filter->nslices),
-						filter->params.region_size, (uint64_t) capacity) ||
-		fav_size(filter) + fav_slice_bytes(slice, filter->params.region_size) +
-		FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
+		held += fav_slice_capacity(&filter->slices[i], region_size);
+	if (capacity < FAV_MIN_SLICE_CAPACITY)
+		capacity = FAV_MIN_SLICE_CAPACITY;
+	if (capacity > FAV_MAX_ELEMENTS)
+		return FAV_TOO_LARGE;
+	while (2.0 * (double) capacity <= held)
+		capacity *= 2;
+	if (!fav_size_slice(slice, fav_error_share(filter->params.error_rate, filter->nslices),
+						region_size, capacity) ||
+		fav_size(filter) + fav_slice_bytes(slice, region_size) + FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
 	slice->bits_set = 0;
 	slice->offset = 0;
@@ -558,6 +567,7 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 		return status;
 	if (was_deleted && slices_report(filter, hash))
 		count_in(filter);
+	editor->changed = true;
 
 	front = editor->own_recent + sizeof(editor->own_recent) - 8 * (filter->nrecent + 1);
 	fav_store64(front, hash);
@@ -583,6 +593,7 @@ remove_recent(FavEditor *editor, uint64_t hash)
 			memmove(front + 8, front, 8 * i);
 			filter->recent = front + 8;
 			filter->nrecent--;
+			editor->changed = true;
 			return true;
 		}
 	return false;
@@ -624,6 +635,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 		if (is_close(&filter->slices[home], cleared))
 			remember_deleted(editor, hash);
 	}
+	editor->changed = true;
 	count_out(filter);
 	drop_empty_slices(editor);
 	return FAV_OK;

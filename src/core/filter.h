@@ -43,6 +43,7 @@ typedef struct FavEditor
 	uint8_t    *own_deleted;	/* NULL: the list is untouched */
 	uint32_t	own_deleted_max;
 	uint32_t	nfresh;
+	bool		changed;		/* anything at all, since it was opened */
 	FavSketch	sketch;			/* of recent */
 	uint8_t		fresh[FAV_FRESH_MAX * 8];	/* deleted too, ascending */
 	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */

@@ -187,7 +187,7 @@ fav_needs_rebuild(const FavFilter *filter)
 	if (1.0 - right > filter->params.error_rate)
 		return true;
 
-	/* the next slice is as large as all there are, at what the last one costs */
+	/* the next slice is about as large as all there are, at the last one's cost */
 	if (room < limit * NEARLY_FULL)
 	{
 		const FavSlice *last = &filter->slices[filter->nslices - 1];

@@ -1,0 +1,276 @@
+/* fav--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION fav" to load this file. \quit
+
+--
+-- The type
+--
+
+CREATE TYPE fav;
+
+CREATE FUNCTION fav_in(cstring) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_out(fav) RETURNS cstring
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_recv(internal) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_send(fav) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- Bits do not compress, and blocks of an uncompressed value can be fetched alone.
+CREATE TYPE fav (
+	INPUT = fav_in, OUTPUT = fav_out, RECEIVE = fav_recv, SEND = fav_send,
+	INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+);
+
+COMMENT ON TYPE fav IS 'deletable, growing membership filter';
+COMMENT ON FUNCTION fav_in(cstring) IS 'I/O';
+COMMENT ON FUNCTION fav_out(fav) IS 'I/O';
+COMMENT ON FUNCTION fav_recv(internal) IS 'I/O';
+COMMENT ON FUNCTION fav_send(fav) IS 'I/O';
+
+CREATE FUNCTION fav_to_bytea(fav) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_from_bytea(bytea) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_to_bytea(fav) IS 'the wire format of a filter';
+COMMENT ON FUNCTION fav_from_bytea(bytea) IS 'a filter from its wire format';
+
+CREATE CAST (fav AS bytea) WITH FUNCTION fav_to_bytea(fav);
+CREATE CAST (bytea AS fav) WITH FUNCTION fav_from_bytea(bytea);
+
+--
+-- Making a filter
+--
+
+CREATE FUNCTION fav_new(
+	capacity bigint DEFAULT 1000, error_rate float8 DEFAULT 0.01,
+	region_size int DEFAULT 7, seed bigint DEFAULT 0
+) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
+	'an empty filter; capacity is what its first slice is sized for';
+
+--
+-- Adding, deleting, asking.  NULL is the empty filter, so none of these is strict.
+--
+
+-- bigint
+
+CREATE FUNCTION fav_add(fav, bigint) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav, bigint) IS 'the filter with the element';
+CREATE FUNCTION fav_add(fav, bigint[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav, bigint[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_del(fav, bigint) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav, bigint) IS 'the filter without the element';
+CREATE FUNCTION fav_del(fav, bigint[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav, bigint[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_contains(fav, bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contains(fav, bigint) IS 'is the element in the filter?';
+CREATE FUNCTION fav_contained(bigint, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contained_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contained(bigint, fav) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav, bigint[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_any_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_any(fav, bigint[]) IS 'is one of the elements in the filter?';
+CREATE FUNCTION fav_contains_all(fav, bigint[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_all_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_all(fav, bigint[]) IS 'are all of the elements in the filter?';
+CREATE FUNCTION fav_filter(fav, bigint[]) RETURNS bigint[]
+	AS 'MODULE_PATHNAME', 'fav_filter_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav, bigint[]) IS 'the elements that are not in the filter, in order';
+
+-- text
+
+CREATE FUNCTION fav_add(fav, text) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav, text) IS 'the filter with the element';
+CREATE FUNCTION fav_add(fav, text[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav, text[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_del(fav, text) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav, text) IS 'the filter without the element';
+CREATE FUNCTION fav_del(fav, text[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav, text[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_contains(fav, text) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contains(fav, text) IS 'is the element in the filter?';
+CREATE FUNCTION fav_contained(text, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contained_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contained(text, fav) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav, text[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_any_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_any(fav, text[]) IS 'is one of the elements in the filter?';
+CREATE FUNCTION fav_contains_all(fav, text[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_all_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_all(fav, text[]) IS 'are all of the elements in the filter?';
+CREATE FUNCTION fav_filter(fav, text[]) RETURNS text[]
+	AS 'MODULE_PATHNAME', 'fav_filter_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav, text[]) IS 'the elements that are not in the filter, in order';
+
+-- uuid
+
+CREATE FUNCTION fav_add(fav, uuid) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav, uuid) IS 'the filter with the element';
+CREATE FUNCTION fav_add(fav, uuid[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav, uuid[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_del(fav, uuid) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav, uuid) IS 'the filter without the element';
+CREATE FUNCTION fav_del(fav, uuid[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav, uuid[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_contains(fav, uuid) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contains(fav, uuid) IS 'is the element in the filter?';
+CREATE FUNCTION fav_contained(uuid, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contained_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contained(uuid, fav) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav, uuid[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_any_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_any(fav, uuid[]) IS 'is one of the elements in the filter?';
+CREATE FUNCTION fav_contains_all(fav, uuid[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_all_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_all(fav, uuid[]) IS 'are all of the elements in the filter?';
+CREATE FUNCTION fav_filter(fav, uuid[]) RETURNS uuid[]
+	AS 'MODULE_PATHNAME', 'fav_filter_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav, uuid[]) IS 'the elements that are not in the filter, in order';
+
+-- bytea
+
+CREATE FUNCTION fav_add(fav, bytea) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav, bytea) IS 'the filter with the element';
+CREATE FUNCTION fav_add(fav, bytea[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav, bytea[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_del(fav, bytea) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav, bytea) IS 'the filter without the element';
+CREATE FUNCTION fav_del(fav, bytea[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav, bytea[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_contains(fav, bytea) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contains(fav, bytea) IS 'is the element in the filter?';
+CREATE FUNCTION fav_contained(bytea, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contained_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contained(bytea, fav) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav, bytea[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_any_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_any(fav, bytea[]) IS 'is one of the elements in the filter?';
+CREATE FUNCTION fav_contains_all(fav, bytea[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_all_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+COMMENT ON FUNCTION fav_contains_all(fav, bytea[]) IS 'are all of the elements in the filter?';
+CREATE FUNCTION fav_filter(fav, bytea[]) RETURNS bytea[]
+	AS 'MODULE_PATHNAME', 'fav_filter_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav, bytea[]) IS 'the elements that are not in the filter, in order';
+
+-- a pair is one element, to key a filter that many users share
+
+CREATE FUNCTION fav_add(fav, bigint, bigint) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav, bigint, bigint) IS 'the filter with the pair';
+CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav, bigint, bigint) IS 'the filter without the pair';
+CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
+
+--
+-- Operators
+--
+
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@);
+COMMENT ON OPERATOR @> (fav, bigint) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+COMMENT ON OPERATOR <@ (bigint, fav) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav, bigint) IS 'add';
+CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav, bigint) IS 'delete';
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_all);
+COMMENT ON OPERATOR @> (fav, bigint[]) IS 'contains all';
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_any);
+COMMENT ON OPERATOR && (fav, bigint[]) IS 'contains any';
+
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_contains, COMMUTATOR = <@);
+COMMENT ON OPERATOR @> (fav, text) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = text, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+COMMENT ON OPERATOR <@ (text, fav) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav, text) IS 'add';
+CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav, text) IS 'delete';
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_all);
+COMMENT ON OPERATOR @> (fav, text[]) IS 'contains all';
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_any);
+COMMENT ON OPERATOR && (fav, text[]) IS 'contains any';
+
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_contains, COMMUTATOR = <@);
+COMMENT ON OPERATOR @> (fav, uuid) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = uuid, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+COMMENT ON OPERATOR <@ (uuid, fav) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav, uuid) IS 'add';
+CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_all);
+COMMENT ON OPERATOR @> (fav, uuid[]) IS 'contains all';
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_any);
+COMMENT ON OPERATOR && (fav, uuid[]) IS 'contains any';
+
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_contains, COMMUTATOR = <@);
+COMMENT ON OPERATOR @> (fav, bytea) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = bytea, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+COMMENT ON OPERATOR <@ (bytea, fav) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav, bytea) IS 'add';
+CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav, bytea) IS 'delete';
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_all);
+COMMENT ON OPERATOR @> (fav, bytea[]) IS 'contains all';
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_any);
+COMMENT ON OPERATOR && (fav, bytea[]) IS 'contains any';
+
+--
+-- What a filter says about itself
+--
+
+CREATE FUNCTION fav_count(fav) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'fav_count_elements' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_count(fav) IS 'how many elements it holds: exact up to 128, an estimate above';
+
+CREATE FUNCTION fav_needs_rebuild(fav) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_rebuild_needed' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'has churn worn it out?';
+
+CREATE FUNCTION fav_stats(
+	fav,
+	OUT format int, OUT elements bigint, OUT capacity bigint, OUT error_rate float8,
+	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT deleted int,
+	OUT bytes bigint, OUT fill float8, OUT estimated_error float8, OUT clean_regions float8,
+	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean
+)
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION fav_stats(fav) IS 'parameters and condition of a filter';
+
+CREATE FUNCTION fav_slices(
+	fav,
+	OUT slice int, OUT capacity bigint, OUT blocks int, OUT bits_per_element int,
+	OUT bytes bigint, OUT bits_set bigint, OUT bits_limit bigint, OUT fill float8,
+	OUT estimated_error float8, OUT clean_regions float8, OUT deletable float8
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 5;
+COMMENT ON FUNCTION fav_slices(fav) IS 'parameters and condition of each slice of a filter';

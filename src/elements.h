@@ -1,0 +1,62 @@
+/*
+ * elements.h
+ *		From SQL elements to hashes: the only place that knows how an element of
+ *		each type looks.
+ */
+#ifndef FAV_ELEMENTS_H
+#define FAV_ELEMENTS_H
+
+#include "fav.h"
+
+#include "core/hash.h"
+#include "utils/array.h"
+#include "utils/uuid.h"
+
+static inline uint64_t
+fav_hash_datum(FavKind kind, Datum element, uint64_t seed)
+{
+	if (kind == FAV_KIND_INTEGER)
+		return fav_hash_integer(DatumGetInt64(element), seed);
+	else if (kind == FAV_KIND_UUID)
+		return fav_hash_bytes(FAV_KIND_UUID, DatumGetUUIDP(element)->data, UUID_LEN, seed);
+	else
+	{
+		struct varlena *bytes = PG_DETOAST_DATUM_PACKED(element);
+		uint64_t	hash = fav_hash_bytes(kind, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), seed);
+
+		if ((Pointer) bytes != DatumGetPointer(element))
+			pfree(bytes);
+		return hash;
+	}
+}
+
+/* The element that begins with argument `number`; a pair takes two. */
+static inline bool
+fav_element_is_null(FunctionCallInfo fcinfo, FavKind kind, int number)
+{
+	return PG_ARGISNULL(number) || (kind == FAV_KIND_PAIR && PG_ARGISNULL(number + 1));
+}
+
+static inline uint64_t
+fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, uint64_t seed)
+{
+	if (kind == FAV_KIND_PAIR)
+		return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), seed);
+	return fav_hash_datum(kind, PG_GETARG_DATUM(number), seed);
+}
+
+/* An array of elements, taken apart. */
+typedef struct FavElements
+{
+	ArrayType  *array;
+	Datum	   *values;
+	bool	   *nulls;
+	int			count;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+} FavElements;
+
+extern void fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements);
+
+#endif							/* FAV_ELEMENTS_H */

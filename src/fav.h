@@ -1,0 +1,70 @@
+/*
+ * fav.h
+ *		The PostgreSQL side: the type as a varlena, errors, and the differences
+ *		between server versions (all of them, only here).
+ */
+#ifndef FAV_H
+#define FAV_H
+
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "fmgr.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+#include "core/filter.h"
+
+/* Soft errors of input functions exist since 16. */
+#if PG_VERSION_NUM >= 160000
+#define fav_input_error(fcinfo, ...) ereturn((fcinfo)->context, (Datum) 0, __VA_ARGS__)
+#else
+#define fav_input_error(fcinfo, ...) ereport(ERROR, __VA_ARGS__)
+#endif
+
+/* 14 put the compression method into the size field of a TOAST pointer. */
+#if PG_VERSION_NUM < 140000
+#define VARATT_EXTERNAL_GET_EXTSIZE(pointer) ((pointer).va_extsize)
+#endif
+
+/* What fav_new() and fav_add(NULL, ...) start from. */
+#define FAV_DEFAULT_CAPACITY	1000
+#define FAV_DEFAULT_ERROR_RATE	0.01
+#define FAV_DEFAULT_REGION_SIZE 7
+#define FAV_DEFAULT_SEED		0
+
+/* Long loops look for a cancel once in so many elements. */
+#define FAV_INTERRUPT_EVERY		4096
+
+/* module.c */
+extern void fav_raise(FavStatus status) pg_attribute_noreturn();
+extern void fav_raise_corrupted(const FavProblem *problem) pg_attribute_noreturn();
+extern FavParams fav_default_params(void);
+extern void fav_check_params(const FavParams *params);
+
+static inline void
+fav_require(FavStatus status)
+{
+	if (unlikely(status != FAV_OK))
+		fav_raise(status);
+}
+
+/*
+ * An argument detoasted whole and opened.  `filter` points into `datum`, which is
+ * the argument itself where it is not toasted.
+ */
+typedef struct FavArgument
+{
+	struct varlena *datum;
+	FavFilter	filter;
+} FavArgument;
+
+extern void fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
+extern void fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
+
+/* The value of a filter, or of what an editor made (which is closed). */
+extern Datum fav_make_datum(const FavFilter *filter);
+extern Datum fav_finish_edit(FavEditor *editor);
+
+#endif							/* FAV_H */

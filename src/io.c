@@ -1,0 +1,169 @@
+/*
+ * io.c
+ *		Every entrance and exit: text, binary, bytea.
+ *
+ * Text is the bytes of the value in hexadecimal after \x, as bytea has it; binary
+ * and bytea are the bytes themselves, whose order is fixed (docs/FORMAT.md).
+ */
+#include "fav.h"
+
+#include "lib/stringinfo.h"
+#include "libpq/pqformat.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(fav_in);
+PG_FUNCTION_INFO_V1(fav_out);
+PG_FUNCTION_INFO_V1(fav_recv);
+PG_FUNCTION_INFO_V1(fav_send);
+PG_FUNCTION_INFO_V1(fav_from_bytea);
+PG_FUNCTION_INFO_V1(fav_to_bytea);
+
+/* The one check of bytes from outside. */
+static bool
+is_value(const uint8_t *bytes, size_t size, FavProblem *problem)
+{
+	FavFilter	filter;
+
+	return fav_open(&filter, bytes, size, size, problem) == FAV_OK &&
+		fav_check(&filter, problem) == FAV_OK;
+}
+
+static Datum
+datum_from_bytes(const uint8_t *bytes, size_t size)
+{
+	struct varlena *result;
+	FavProblem	problem;
+
+	if (!is_value(bytes, size, &problem))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("invalid binary representation of a fav value"),
+				 errdetail_internal("%s", problem.detail)));
+	result = palloc(VARHDRSZ + size);
+	SET_VARSIZE(result, VARHDRSZ + size);
+	memcpy(VARDATA(result), bytes, size);
+	return PointerGetDatum(result);
+}
+
+static inline int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+Datum
+fav_in(PG_FUNCTION_ARGS)
+{
+	const char *text = PG_GETARG_CSTRING(0);
+	size_t		length = strlen(text);
+	size_t		size;
+	size_t		i;
+	struct varlena *result;
+	uint8_t    *bytes;
+	FavProblem	problem;
+
+	if (length < 2 || text[0] != '\\' || text[1] != 'x')
+		fav_input_error(fcinfo,
+						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+						 errmsg("invalid input syntax for type %s", "fav"),
+						 errdetail("A fav value begins with \"\\x\" and goes on in hexadecimal digits."),
+						 errhint("To make a filter use fav_new, fav_add or fav_agg.")));
+	if (length % 2 != 0)
+		fav_input_error(fcinfo,
+						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+						 errmsg("invalid input syntax for type %s", "fav"),
+						 errdetail("The number of hexadecimal digits must be even.")));
+
+	size = (length - 2) / 2;
+	result = palloc(VARHDRSZ + size);
+	SET_VARSIZE(result, VARHDRSZ + size);
+	bytes = (uint8_t *) VARDATA(result);
+	for (i = 0; i < size; i++)
+	{
+		int			high = hex_digit(text[2 + 2 * i]);
+		int			low = hex_digit(text[3 + 2 * i]);
+
+		if (high < 0 || low < 0)
+			fav_input_error(fcinfo,
+							(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+							 errmsg("invalid input syntax for type %s", "fav"),
+							 errdetail("Character %llu is not a hexadecimal digit.",
+									   (unsigned long long) (high < 0 ? 3 : 4) + 2 * i)));
+		bytes[i] = (uint8_t) (high << 4 | low);
+	}
+	if (!is_value(bytes, size, &problem))
+		fav_input_error(fcinfo,
+						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+						 errmsg("invalid input syntax for type %s", "fav"),
+						 errdetail_internal("%s", problem.detail)));
+	PG_RETURN_POINTER(result);
+}
+
+Datum
+fav_out(PG_FUNCTION_ARGS)
+{
+	static const char digits[] = "0123456789abcdef";
+	struct varlena *value = PG_GETARG_VARLENA_PP(0);
+	const uint8_t *bytes = (uint8_t *) VARDATA_ANY(value);
+	size_t		size = VARSIZE_ANY_EXHDR(value);
+	char	   *text;
+	size_t		i;
+
+	/* as with bytea: half a gigabyte has no text form */
+	if (size > (MaxAllocSize - 3) / 2)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("fav value of %llu bytes is too large for its text form", (unsigned long long) size),
+				 errhint("Use the binary format (COPY ... WITH (FORMAT binary)).")));
+	text = palloc(2 * size + 3);
+	text[0] = '\\';
+	text[1] = 'x';
+	for (i = 0; i < size; i++)
+	{
+		text[2 + 2 * i] = digits[bytes[i] >> 4];
+		text[3 + 2 * i] = digits[bytes[i] & 15];
+	}
+	text[2 + 2 * size] = '\0';
+	PG_RETURN_CSTRING(text);
+}
+
+Datum
+fav_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo	message = (StringInfo) PG_GETARG_POINTER(0);
+	int			size = message->len - message->cursor;
+
+	return datum_from_bytes((const uint8_t *) pq_getmsgbytes(message, size), size);
+}
+
+Datum
+fav_send(PG_FUNCTION_ARGS)
+{
+	struct varlena *value = PG_GETARG_VARLENA_PP(0);
+	StringInfoData message;
+
+	pq_begintypsend(&message);
+	pq_sendbytes(&message, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+	PG_RETURN_BYTEA_P(pq_endtypsend(&message));
+}
+
+Datum
+fav_from_bytea(PG_FUNCTION_ARGS)
+{
+	struct varlena *bytes = PG_GETARG_VARLENA_PP(0);
+
+	return datum_from_bytes((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+}
+
+/* A value is its wire format. */
+Datum
+fav_to_bytea(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+}

@@ -1,0 +1,154 @@
+/*
+ * module.c
+ *		What all functions share: memory for the core, errors, arguments and
+ *		results.
+ */
+#include "fav.h"
+
+#include "core/sizing.h"
+#include "utils/memutils.h"
+
+PG_MODULE_MAGIC;
+
+/*
+ * Without an error on failure: the core must get the chance to leave its filter
+ * as it was.
+ */
+void *
+fav_alloc(size_t size)
+{
+	return MemoryContextAllocExtended(CurrentMemoryContext, size,
+									  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+}
+
+void
+fav_free(void *memory)
+{
+	pfree(memory);
+}
+
+void
+fav_raise(FavStatus status)
+{
+	switch (status)
+	{
+		case FAV_NO_MEMORY:
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory"),
+					 errdetail("Failed to allocate a slice of a fav value.")));
+			break;
+		case FAV_TOO_LARGE:
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("fav value would exceed the limit of %u bytes", (unsigned) FAV_MAX_SIZE),
+					 errhint("Spread the elements over several rows, for example one for each remainder of the element's hash.")));
+			break;
+		case FAV_TOO_MANY_SLICES:
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("fav value would exceed the limit of %d slices", FAV_MAX_SLICES),
+					 errhint("Rebuild the filter from its source with fav_agg.")));
+			break;
+		default:
+			elog(ERROR, "unexpected fav status %d", (int) status);
+	}
+	pg_unreachable();
+}
+
+void
+fav_raise_corrupted(const FavProblem *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("fav value is corrupted"),
+			 errdetail_internal("%s", problem->detail)));
+	pg_unreachable();
+}
+
+FavParams
+fav_default_params(void)
+{
+	FavParams	params;
+
+	params.capacity = FAV_DEFAULT_CAPACITY;
+	params.seed = FAV_DEFAULT_SEED;
+	params.error_rate = FAV_DEFAULT_ERROR_RATE;
+	params.region_size = FAV_DEFAULT_REGION_SIZE;
+	return params;
+}
+
+/* All but the capacity, which a caller reads as a signed number. */
+void
+fav_check_params(const FavParams *params)
+{
+	FavSlice	first;
+
+	if (!(params->error_rate > 0.0 && params->error_rate <= FAV_MAX_ERROR_RATE))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("error_rate %g is out of range", params->error_rate),
+				 errdetail("The error rate must be above 0 and at most %g.", FAV_MAX_ERROR_RATE)));
+	if (params->error_rate < FAV_MIN_ERROR_RATE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("error_rate %g is out of range", params->error_rate),
+				 errdetail("The smallest error rate that a filter can keep while it grows is %g.", FAV_MIN_ERROR_RATE)));
+	if (params->region_size < 1 || params->region_size > FAV_MAX_REGION_SIZE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("region_size %d is out of range", (int) params->region_size),
+				 errdetail("The region size must be between 1 and %d.", FAV_MAX_REGION_SIZE)));
+
+	/* at most 4 bytes an element: no need to compute for small ones */
+	if (params->capacity > 1000000 &&
+		!fav_size_slice(&first, fav_error_share(params->error_rate, 0), params->region_size, params->capacity))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("capacity " UINT64_FORMAT " is too large", params->capacity),
+				 errdetail("With an error rate of %g and a region size of %d the filter would exceed the limit of %u bytes.",
+						   params->error_rate, (int) params->region_size, (unsigned) FAV_MAX_SIZE),
+				 errhint("Spread the elements over several rows, for example one for each remainder of the element's hash.")));
+}
+
+void
+fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
+{
+	FavProblem	problem;
+	size_t		size;
+
+	argument->datum = PG_GETARG_VARLENA_PP(number);
+	size = VARSIZE_ANY_EXHDR(argument->datum);
+	if (fav_open(&argument->filter, (uint8_t *) VARDATA_ANY(argument->datum), size, size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+}
+
+void
+fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
+{
+	if ((Pointer) argument->datum != PG_GETARG_POINTER(number))
+		pfree(argument->datum);
+}
+
+Datum
+fav_make_datum(const FavFilter *filter)
+{
+	size_t		size = VARHDRSZ + fav_size(filter);
+	struct varlena *result = palloc(size);
+
+	SET_VARSIZE(result, size);
+	fav_write(filter, (uint8_t *) VARDATA(result));
+	return PointerGetDatum(result);
+}
+
+Datum
+fav_finish_edit(FavEditor *editor)
+{
+	const FavFilter *result;
+	Datum		datum;
+
+	fav_require(fav_editor_finish(editor, &result));
+	datum = fav_make_datum(result);
+	fav_editor_close(editor);
+	return datum;
+}

@@ -1,0 +1,248 @@
+/*
+ * ops.c
+ *		fav_new, and add, del and contains of one element or an array.
+ *
+ * Each operation is written once, for an element of any kind; the functions that
+ * SQL calls are made from them by the macro at the end.
+ */
+#include "fav.h"
+
+#include "elements.h"
+#include "miscadmin.h"
+#include "reader.h"
+#include "utils/lsyscache.h"
+
+typedef FavStatus (*EditFunction) (FavEditor *editor, uint64_t hash);
+
+void
+fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
+{
+	elements->array = PG_GETARG_ARRAYTYPE_P(number);
+	get_typlenbyvalalign(ARR_ELEMTYPE(elements->array), &elements->typlen,
+						 &elements->typbyval, &elements->typalign);
+	deconstruct_array(elements->array, ARR_ELEMTYPE(elements->array), elements->typlen,
+					  elements->typbyval, elements->typalign,
+					  &elements->values, &elements->nulls, &elements->count);
+}
+
+PG_FUNCTION_INFO_V1(fav_new);
+
+Datum
+fav_new(PG_FUNCTION_ARGS)
+{
+	int64		capacity = PG_GETARG_INT64(0);
+	FavParams	params;
+	FavEditor	editor;
+
+	if (capacity < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
+				 errdetail("The capacity must be at least 1.")));
+	params.capacity = (uint64_t) capacity;
+	params.error_rate = PG_GETARG_FLOAT8(1);
+	params.region_size = (uint32_t) PG_GETARG_INT32(2);
+	params.seed = (uint64_t) PG_GETARG_INT64(3);
+	fav_check_params(&params);
+	fav_editor_new(&editor, &params);
+	return fav_finish_edit(&editor);
+}
+
+/*
+ * Add and del.  NULL is the empty filter; a NULL element changes nothing.  If
+ * nothing changed the argument itself is the result, so that an UPDATE that sets
+ * the column to it does not write its TOAST value again.
+ */
+
+/* Open an editor on argument 0, which may be NULL. */
+static void
+begin_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
+{
+	if (PG_ARGISNULL(0))
+	{
+		FavParams	params = fav_default_params();
+
+		argument->datum = NULL;
+		fav_editor_new(editor, &params);
+	}
+	else
+	{
+		fav_get_argument(fcinfo, 0, argument);
+		fav_editor_open(editor, &argument->filter);
+	}
+}
+
+static Datum
+end_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
+{
+	Datum		result;
+
+	if (argument->datum != NULL && !editor->changed)
+	{
+		fav_editor_close(editor);
+		result = PG_GETARG_DATUM(0);
+	}
+	else
+		result = fav_finish_edit(editor);
+	if (argument->datum != NULL)
+		fav_free_argument(fcinfo, 0, argument);
+	return result;
+}
+
+static Datum
+edit_element(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
+{
+	FavEditor	editor;
+	FavArgument argument;
+
+	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_del))
+	{
+		if (PG_ARGISNULL(0))
+			PG_RETURN_NULL();
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	begin_edit(fcinfo, &editor, &argument);
+	fav_require(edit(&editor, fav_hash_argument(fcinfo, kind, 1, editor.filter.params.seed)));
+	return end_edit(fcinfo, &editor, &argument);
+}
+
+static Datum
+edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
+{
+	FavEditor	editor;
+	FavArgument argument;
+	FavElements elements;
+	int			i;
+
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_del))
+	{
+		if (PG_ARGISNULL(0))
+			PG_RETURN_NULL();
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	fav_get_elements(fcinfo, 1, &elements);
+	begin_edit(fcinfo, &editor, &argument);
+	for (i = 0; i < elements.count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!elements.nulls[i])
+			fav_require(edit(&editor, fav_hash_datum(kind, elements.values[i], editor.filter.params.seed)));
+	}
+	return end_edit(fcinfo, &editor, &argument);
+}
+
+/*
+ * Contains.  NULL as filter is the empty one; NULL as element gives NULL.  The
+ * array forms are what OR and AND of the single answers would be.
+ */
+
+static inline Datum
+contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
+{
+	FavReader	local;
+	FavReader  *reader;
+
+	if (fav_element_is_null(fcinfo, kind, element_number))
+		PG_RETURN_NULL();
+	if (PG_ARGISNULL(filter_number))
+		PG_RETURN_BOOL(false);
+	reader = fav_get_reader(fcinfo, filter_number, &local);
+	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
+																 reader->filter.params.seed)));
+}
+
+/* Is there an element of the array of which "contains" is `wanted`? */
+static Datum
+contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
+{
+	FavReader	local;
+	FavReader  *reader = NULL;
+	FavElements elements;
+	bool		seen_null = false;
+	int			i;
+
+	if (PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	fav_get_elements(fcinfo, 1, &elements);
+	if (!PG_ARGISNULL(0))
+	{
+		reader = fav_get_reader(fcinfo, 0, &local);
+		fav_reader_expect(reader, elements.count);
+	}
+	for (i = 0; i < elements.count; i++)
+	{
+		bool		contained;
+
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (elements.nulls[i])
+		{
+			seen_null = true;
+			continue;
+		}
+		contained = reader != NULL &&
+			fav_reader_contains(reader, fav_hash_datum(kind, elements.values[i], reader->filter.params.seed));
+		if (contained == wanted)
+			PG_RETURN_BOOL(wanted);
+	}
+	if (seen_null)
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(!wanted);
+}
+
+/* The elements that are not in the filter, in order; NULLs are not elements. */
+static Datum
+filter_array(FunctionCallInfo fcinfo, FavKind kind)
+{
+	FavReader	local;
+	FavReader  *reader = NULL;
+	FavElements elements;
+	int			kept = 0;
+	int			i;
+
+	if (PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	fav_get_elements(fcinfo, 1, &elements);
+	if (!PG_ARGISNULL(0))
+	{
+		reader = fav_get_reader(fcinfo, 0, &local);
+		fav_reader_expect(reader, elements.count);
+	}
+	for (i = 0; i < elements.count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!elements.nulls[i] &&
+			(reader == NULL ||
+			 !fav_reader_contains(reader, fav_hash_datum(kind, elements.values[i], reader->filter.params.seed))))
+			elements.values[kept++] = elements.values[i];
+	}
+	PG_RETURN_ARRAYTYPE_P(construct_array(elements.values, kept, ARR_ELEMTYPE(elements.array),
+										  elements.typlen, elements.typbyval, elements.typalign));
+}
+
+#define FAV_FUNCTION(name, call) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	Datum name(PG_FUNCTION_ARGS) { return call; } \
+	PG_FUNCTION_INFO_V1(name)
+
+#define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
+	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add)); \
+	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del)); \
+	FAV_FUNCTION(fav_contains_##suffix, contains_element(fcinfo, kind, 0, 1))
+
+#define FAV_KIND_FUNCTIONS(suffix, kind) \
+	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
+	FAV_FUNCTION(fav_contained_##suffix, contains_element(fcinfo, kind, 1, 0)); \
+	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add)); \
+	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del)); \
+	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
+	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \
+	FAV_FUNCTION(fav_filter_##suffix, filter_array(fcinfo, kind))
+
+FAV_KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
+FAV_KIND_FUNCTIONS(text, FAV_KIND_TEXT);
+FAV_KIND_FUNCTIONS(uuid, FAV_KIND_UUID);
+FAV_KIND_FUNCTIONS(bytea, FAV_KIND_BYTES);
+FAV_ELEMENT_FUNCTIONS(pair, FAV_KIND_PAIR);

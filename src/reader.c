@@ -1,0 +1,279 @@
+/*
+ * reader.c
+ *		A cache of detoasted filters, so that asking a filter for every row of a
+ *		scan costs a function call and not a detoast.
+ *
+ * A value in its row (or made by the query) is read where it is.  A value out of
+ * line is known by its TOAST pointer, which is compared whole; what was read of
+ * it is kept in fn_extra, that is, as long as the calling expression lives.  A
+ * TOAST value never changes: an UPDATE writes a new one, under a new pointer.
+ *
+ * A big value is not loaded for one question.  At first only its head is read (one
+ * TOAST chunk), and for each question the one block that each slice needs.  When
+ * the blocks fetched so far have cost as much as loading the whole value would
+ * have, it is loaded: the total is never more than about twice the better of the
+ * two ways, without knowing the number of questions in advance.
+ */
+#include "reader.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/*
+ * Several filters in turn (hidden posts, blocked authors; a join over a few
+ * users) are kept; with more than these the least recently used goes.
+ */
+#define CACHE_ENTRIES		4
+
+/*
+ * Fetching one block costs about as much as loading so many bytes: an index scan
+ * of the TOAST table against its chunks in sequence (measured, bench/README.md).
+ */
+#define BLOCK_FETCH_COST	(32 * 1024)
+
+typedef struct FavCache
+{
+	uint64		clock;
+	FavReader	readers[CACHE_ENTRIES];
+} FavCache;
+
+static void
+open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
+				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+}
+
+static void
+make_sketch(FavReader *reader)
+{
+	uint32_t	i;
+
+	fav_sketch_clear(&reader->sketch);
+	for (i = 0; i < reader->filter.nrecent; i++)
+		fav_sketch_add(&reader->sketch, fav_load64(reader->filter.recent + 8 * i));
+	reader->has_sketch = true;
+}
+
+static inline size_t
+value_size(const FavReader *reader)
+{
+	return reader->pointer.va_rawsize - VARHDRSZ;
+}
+
+/* Load the whole value. */
+static void
+load_whole(FavReader *reader)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	struct varlena *whole = detoast_attr(reader->attribute);
+
+	MemoryContextSwitchTo(old);
+	open_bytes(reader, whole, VARSIZE_ANY_EXHDR(whole));
+}
+
+/* Load the head, or all where that costs no more. */
+static void
+load_first(FavReader *reader)
+{
+	/* Only the beginning of a compressed value can be had without the rest. */
+	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
+		value_size(reader) <= 2 * BLOCK_FETCH_COST)
+		load_whole(reader);
+	else
+	{
+		MemoryContext old = MemoryContextSwitchTo(reader->context);
+		struct varlena *head = detoast_attr_slice(reader->attribute, 0, FAV_MAX_HEAD_SIZE);
+
+		MemoryContextSwitchTo(old);
+		open_bytes(reader, head, value_size(reader));
+	}
+	make_sketch(reader);
+}
+
+static void
+forget(FavReader *reader)
+{
+	if (reader->context != NULL)
+	{
+		MemoryContext context = reader->context;
+
+		reader->context = NULL;
+		MemoryContextDelete(context);
+	}
+}
+
+/*
+ * What is kept stays within work_mem, unless one value alone is larger: that one
+ * would be in memory anyway.
+ */
+static void
+make_room(FavCache *cache, FavReader *loading)
+{
+	Size		kept = value_size(loading);
+	int			i;
+
+	for (i = 0; i < CACHE_ENTRIES; i++)
+		if (cache->readers[i].context != NULL && &cache->readers[i] != loading)
+			kept += value_size(&cache->readers[i]);
+	if (kept <= work_mem * (Size) 1024)
+		return;
+	for (i = 0; i < CACHE_ENTRIES; i++)
+		if (&cache->readers[i] != loading)
+			forget(&cache->readers[i]);
+}
+
+static FavReader *
+cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
+{
+	FavCache   *cache = fcinfo->flinfo->fn_extra;
+	struct varatt_external pointer;
+	FavReader  *oldest;
+	int			i;
+
+	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
+	if (cache == NULL)
+		cache = fcinfo->flinfo->fn_extra =
+			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(FavCache));
+
+	oldest = &cache->readers[0];
+	for (i = 0; i < CACHE_ENTRIES; i++)
+	{
+		FavReader  *reader = &cache->readers[i];
+
+		if (reader->context != NULL && memcmp(&reader->pointer, &pointer, sizeof(pointer)) == 0)
+		{
+			reader->last_used = ++cache->clock;
+			return reader;
+		}
+		if (reader->context == NULL || reader->last_used < oldest->last_used)
+			oldest = reader;
+	}
+
+	forget(oldest);
+	oldest->pointer = pointer;
+	oldest->fetched = 0;
+	oldest->last_used = ++cache->clock;
+	make_room(cache, oldest);
+
+	/* an error below leaves a context behind that nobody will find again */
+	oldest->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt, "fav reader",
+											ALLOCSET_SMALL_SIZES);
+	PG_TRY();
+	{
+		oldest->attribute = MemoryContextAlloc(oldest->context, VARSIZE_ANY(attribute));
+		memcpy(oldest->attribute, attribute, VARSIZE_ANY(attribute));
+		load_first(oldest);
+	}
+	PG_CATCH();
+	{
+		forget(oldest);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return oldest;
+}
+
+FavReader *
+fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
+{
+	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
+
+	if (VARATT_IS_EXTERNAL_ONDISK(attribute) && fcinfo->flinfo != NULL)
+		return cached_reader(fcinfo, attribute);
+	attribute = pg_detoast_datum_packed(attribute);
+	local->has_sketch = false;
+	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
+	return local;
+}
+
+void
+fav_reader_expect(FavReader *reader, uint64 questions)
+{
+	if (reader->filter.deleted == NULL &&
+		questions * reader->filter.nslices >= value_size(reader) / BLOCK_FETCH_COST)
+		load_whole(reader);
+}
+
+/* Fetch `length` bytes at `offset` of a value of which only the head is loaded. */
+static struct varlena *
+fetch(FavReader *reader, uint64 offset, size_t length)
+{
+	struct varlena *bytes = detoast_attr_slice(reader->attribute, (int32) offset, (int32) length);
+
+	reader->fetched += BLOCK_FETCH_COST;
+	if (VARSIZE_ANY_EXHDR(bytes) != length)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("fav value is corrupted"),
+				 errdetail("%d bytes are missing at offset %llu.",
+						   (int) (length - VARSIZE_ANY_EXHDR(bytes)), (unsigned long long) offset)));
+	return bytes;
+}
+
+/*
+ * Binary search in the deleted list, a page at a time.  Hashes are spread evenly,
+ * so the right page is guessed first; mostly it is the only one.
+ */
+static bool
+fetch_is_deleted(FavReader *reader, uint64_t hash)
+{
+	const FavFilter *filter = &reader->filter;
+	const uint32_t page = 256;
+	uint32_t	low = 0;
+	uint32_t	high = filter->ndeleted;
+
+	while (low < high)
+	{
+		uint32_t	guess = low + (uint32_t) ((hash >> 32) * (high - low) >> 32);
+		uint32_t	first = Max(low, guess < page / 2 ? 0 : guess - page / 2);
+		uint32_t	count = Min(page, high - first);
+		struct varlena *hashes = fetch(reader, filter->deleted_offset + 8 * (uint64) first, 8 * count);
+		const uint8_t *list = (const uint8_t *) VARDATA_ANY(hashes);
+		bool		found = fav_hashes_contain(list, count, hash);
+		uint64_t	smallest = fav_load64(list);
+		uint64_t	largest = fav_load64(list + 8 * (count - 1));
+
+		pfree(hashes);
+		if (found)
+			return true;
+		if (hash < smallest)
+			high = first;
+		else if (hash > largest)
+			low = first + count;
+		else
+			return false;
+	}
+	return false;
+}
+
+bool
+fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
+{
+	const FavFilter *filter = &reader->filter;
+	size_t		block_bytes = fav_block_bytes(filter->params.region_size);
+	uint32_t	i;
+
+	if (reader->fetched >= value_size(reader))
+	{
+		load_whole(reader);
+		return fav_contains(filter, hash);
+	}
+	for (i = filter->nslices; i-- > 0;)
+	{
+		const FavSlice *slice = &filter->slices[i];
+		struct varlena *block = fetch(reader,
+									  slice->offset + fav_slice_block_offset(slice, filter->params.region_size, hash),
+									  block_bytes);
+		bool		reported = fav_block_contains((const uint8_t *) VARDATA_ANY(block),
+												  filter->params.region_size, slice->k, hash);
+
+		pfree(block);
+		if (reported)
+			return !fetch_is_deleted(reader, hash);
+	}
+	return false;
+}

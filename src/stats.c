@@ -1,0 +1,133 @@
+/*
+ * stats.c
+ *		fav_count, fav_stats, fav_slices, fav_needs_rebuild.
+ */
+#include "fav.h"
+
+#include "access/htup_details.h"
+#include "core/measure.h"
+#include "core/sizing.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+
+PG_FUNCTION_INFO_V1(fav_count_elements);
+PG_FUNCTION_INFO_V1(fav_rebuild_needed);
+PG_FUNCTION_INFO_V1(fav_stats);
+PG_FUNCTION_INFO_V1(fav_slices);
+
+Datum
+fav_count_elements(PG_FUNCTION_ARGS)
+{
+	FavArgument argument;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_INT64(0);
+	fav_get_argument(fcinfo, 0, &argument);
+	PG_RETURN_INT64((int64) fav_count(&argument.filter));
+}
+
+Datum
+fav_rebuild_needed(PG_FUNCTION_ARGS)
+{
+	FavArgument argument;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_BOOL(false);
+	fav_get_argument(fcinfo, 0, &argument);
+	PG_RETURN_BOOL(fav_needs_rebuild(&argument.filter));
+}
+
+Datum
+fav_stats(PG_FUNCTION_ARGS)
+{
+	TupleDesc	descriptor;
+	FavArgument argument;
+	FavFilter  *filter = &argument.filter;
+	FavMeasure	measure;
+	Datum		values[16];
+	bool		nulls[16] = {false};
+	int			i = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "fav_stats must return a record");
+	fav_get_argument(fcinfo, 0, &argument);
+	fav_measure(filter, &measure);
+
+	values[i++] = Int32GetDatum(FAV_FORMAT_VERSION);
+	values[i++] = Int64GetDatum((int64) fav_count(filter));
+	values[i++] = Int64GetDatum((int64) filter->params.capacity);
+	values[i++] = Float8GetDatum(filter->params.error_rate);
+	values[i++] = Int32GetDatum((int32) filter->params.region_size);
+	values[i++] = Int64GetDatum((int64) filter->params.seed);
+	values[i++] = Int32GetDatum((int32) filter->nslices);
+	values[i++] = Int32GetDatum((int32) filter->nrecent);
+	values[i++] = Int32GetDatum((int32) filter->ndeleted);
+	values[i++] = Int64GetDatum((int64) (VARHDRSZ + fav_size(filter)));
+	values[i++] = Float8GetDatum(measure.fill);
+	values[i++] = Float8GetDatum(measure.error);
+	values[i++] = Float8GetDatum(measure.clean_regions);
+	values[i++] = Float8GetDatum(measure.deletable);
+	values[i++] = Float8GetDatum(fav_bloat(filter));
+	values[i++] = BoolGetDatum(fav_needs_rebuild(filter));
+	Assert(i == lengthof(values));
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+}
+
+Datum
+fav_slices(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *context;
+	FavArgument *argument;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		MemoryContext old;
+		TupleDesc	descriptor;
+
+		context = SRF_FIRSTCALL_INIT();
+		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
+		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+			elog(ERROR, "fav_slices must return records");
+		context->tuple_desc = BlessTupleDesc(descriptor);
+		argument = palloc(sizeof(FavArgument));
+
+		/* a copy: the argument itself may not live until the next call */
+		argument->datum = PG_DETOAST_DATUM_COPY(PG_GETARG_DATUM(0));
+		fcinfo->args[0].value = PointerGetDatum(argument->datum);
+		fav_get_argument(fcinfo, 0, argument);
+		context->user_fctx = argument;
+		context->max_calls = argument->filter.nslices;
+		MemoryContextSwitchTo(old);
+	}
+
+	context = SRF_PERCALL_SETUP();
+	argument = context->user_fctx;
+	if (context->call_cntr < context->max_calls)
+	{
+		uint32		number = (uint32) context->call_cntr;
+		const FavFilter *filter = &argument->filter;
+		const FavSlice *slice = &filter->slices[number];
+		FavSliceMeasure measure;
+		Datum		values[11];
+		bool		nulls[11] = {false};
+		int			i = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		fav_measure_slice(filter, number, &measure);
+		values[i++] = Int32GetDatum((int32) number + 1);
+		values[i++] = Int64GetDatum((int64) fav_slice_capacity(slice, filter->params.region_size));
+		values[i++] = Int32GetDatum((int32) slice->nblocks);
+		values[i++] = Int32GetDatum((int32) slice->k);
+		values[i++] = Int64GetDatum((int64) fav_slice_bytes(slice, filter->params.region_size));
+		values[i++] = Int64GetDatum((int64) slice->bits_set);
+		values[i++] = Int64GetDatum((int64) slice->bits_limit);
+		values[i++] = Float8GetDatum(measure.fill);
+		values[i++] = Float8GetDatum(measure.error);
+		values[i++] = Float8GetDatum(measure.clean_regions);
+		values[i++] = Float8GetDatum(measure.deletable);
+		Assert(i == lengthof(values));
+		SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+	}
+	SRF_RETURN_DONE(context);
+}
