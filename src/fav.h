@@ -28,6 +28,11 @@
 #define VARATT_EXTERNAL_GET_EXTSIZE(pointer) ((pointer).va_extsize)
 #endif
 
+/* 18 turned pg_attribute_noreturn() into a specifier. */
+#ifndef pg_noreturn
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /* What fav_new() and fav_add(NULL, ...) start from. */
 #define FAV_DEFAULT_CAPACITY	1000
 #define FAV_DEFAULT_ERROR_RATE	0.01
@@ -38,8 +43,8 @@
 #define FAV_INTERRUPT_EVERY		4096
 
 /* module.c */
-extern void fav_raise(FavStatus status) pg_attribute_noreturn();
-extern void fav_raise_corrupted(const FavProblem *problem) pg_attribute_noreturn();
+pg_noreturn extern void fav_raise(FavStatus status);
+pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
 

@@ -101,6 +101,7 @@ forget(FavReader *reader)
 	{
 		MemoryContext context = reader->context;
 
+		reader->loaded = false;
 		reader->context = NULL;
 		MemoryContextDelete(context);
 	}
@@ -144,7 +145,7 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 	{
 		FavReader  *reader = &cache->readers[i];
 
-		if (reader->context != NULL && memcmp(&reader->pointer, &pointer, sizeof(pointer)) == 0)
+		if (reader->loaded && memcmp(&reader->pointer, &pointer, sizeof(pointer)) == 0)
 		{
 			reader->last_used = ++cache->clock;
 			return reader;
@@ -159,21 +160,13 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 	oldest->last_used = ++cache->clock;
 	make_room(cache, oldest);
 
-	/* an error below leaves a context behind that nobody will find again */
+	/* an error below leaves an entry that matches nothing, until its turn comes */
 	oldest->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt, "fav reader",
 											ALLOCSET_SMALL_SIZES);
-	PG_TRY();
-	{
-		oldest->attribute = MemoryContextAlloc(oldest->context, VARSIZE_ANY(attribute));
-		memcpy(oldest->attribute, attribute, VARSIZE_ANY(attribute));
-		load_first(oldest);
-	}
-	PG_CATCH();
-	{
-		forget(oldest);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	oldest->attribute = MemoryContextAlloc(oldest->context, VARSIZE_ANY(attribute));
+	memcpy(oldest->attribute, attribute, VARSIZE_ANY(attribute));
+	load_first(oldest);
+	oldest->loaded = true;
 	return oldest;
 }
 

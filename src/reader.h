@@ -21,6 +21,7 @@ typedef struct FavReader
 	/* for a reader in the cache only */
 	struct varatt_external pointer; /* the key */
 	MemoryContext context;		/* holds all that was loaded; NULL: unused */
+	bool		loaded;			/* at least the head */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
 	uint64		fetched;		/* what single blocks have cost so far */
 	uint64		last_used;
