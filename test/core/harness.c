@@ -51,9 +51,9 @@ test_fail(const char *file, int line, const char *format,...)
 }
 
 int
-test_summary(void)
+test_summary(const char *program)
 {
-	printf("%u passed, %u failed\n", passed, failed);
+	printf("%s: %u passed, %u failed\n", program, passed, failed);
 	return failed == 0 && passed > 0 ? 0 : 1;
 }
 
@@ -95,6 +95,11 @@ fav_free(void *memory)
 
 	allocated -= start[0];
 	free(start);
+}
+
+void
+fav_pause(void)
+{
 }
 
 void

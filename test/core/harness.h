@@ -16,7 +16,7 @@
 /* A test passes if no CHECK in it failed; failures are printed, ten at most. */
 extern void test_begin(const char *format,...) __attribute__((format(printf, 1, 2)));
 extern void test_end(void);
-extern int	test_summary(void); /* prints "N passed, N failed"; exit status */
+extern int	test_summary(const char *program);	/* "N passed, N failed"; exit status */
 extern void test_fail(const char *file, int line, const char *format,...)
 			__attribute__((format(printf, 3, 4)));
 
