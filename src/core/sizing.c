@@ -179,11 +179,17 @@ bool
 fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t capacity)
 {
 	double		bloom_k = exact_log(1.0 / error) / LN2_HIGH;
-	uint32_t	last_k = bloom_k + 1 > FAV_MAX_K ? FAV_MAX_K : (uint32_t) bloom_k + 1;
-	uint32_t	k = (uint32_t) (bloom_k / 2);
+	uint32_t	last_k;
+	uint32_t	k;
 	double		best_cost = 0.0;
 	double		best_load = 0.0;
 	double		blocks;
+
+	/* written so that an error whose inverse is no number fails too */
+	if (!(bloom_k < FAV_MAX_K - 1))
+		bloom_k = FAV_MAX_K - 1;
+	last_k = (uint32_t) bloom_k + 1;
+	k = (uint32_t) (bloom_k / 2);
 
 	/* The best k is never far below that of a plain Bloom filter. */
 	slice->k = 0;
