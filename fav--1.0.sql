@@ -274,3 +274,174 @@ CREATE FUNCTION fav_slices(
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 5;
 COMMENT ON FUNCTION fav_slices(fav) IS 'parameters and condition of each slice of a filter';
+
+--
+-- Many rows to one filter
+--
+
+CREATE FUNCTION fav_agg_combine(internal, internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_agg_serialize(internal) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_agg_deserialize(bytea, internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_agg_final(internal) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_combine(internal, internal) IS 'aggregate combine function';
+COMMENT ON FUNCTION fav_agg_serialize(internal) IS 'aggregate serial function';
+COMMENT ON FUNCTION fav_agg_deserialize(bytea, internal) IS 'aggregate deserial function';
+COMMENT ON FUNCTION fav_agg_final(internal) IS 'aggregate final function';
+
+CREATE FUNCTION fav_agg_transition(internal, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, bigint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bigint) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bigint) IS 'filter of exactly the right size for all elements';
+
+CREATE FUNCTION fav_agg_transition(internal, bigint, float8) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, bigint, float8) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bigint, float8) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bigint, float8) IS 'filter of exactly the right size for all elements with this error rate';
+
+CREATE FUNCTION fav_agg_transition(internal, bigint, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, bigint, float8, bigint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bigint, float8, bigint) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bigint, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+
+CREATE FUNCTION fav_agg_transition(internal, text) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, text) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(text) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(text) IS 'filter of exactly the right size for all elements';
+
+CREATE FUNCTION fav_agg_transition(internal, text, float8) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, text, float8) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(text, float8) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(text, float8) IS 'filter of exactly the right size for all elements with this error rate';
+
+CREATE FUNCTION fav_agg_transition(internal, text, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, text, float8, bigint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(text, float8, bigint) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(text, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+
+CREATE FUNCTION fav_agg_transition(internal, uuid) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, uuid) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(uuid) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(uuid) IS 'filter of exactly the right size for all elements';
+
+CREATE FUNCTION fav_agg_transition(internal, uuid, float8) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, uuid, float8) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(uuid, float8) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(uuid, float8) IS 'filter of exactly the right size for all elements with this error rate';
+
+CREATE FUNCTION fav_agg_transition(internal, uuid, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, uuid, float8, bigint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(uuid, float8, bigint) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(uuid, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+
+CREATE FUNCTION fav_agg_transition(internal, bytea) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, bytea) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bytea) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bytea) IS 'filter of exactly the right size for all elements';
+
+CREATE FUNCTION fav_agg_transition(internal, bytea, float8) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, bytea, float8) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bytea, float8) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bytea, float8) IS 'filter of exactly the right size for all elements with this error rate';
+
+CREATE FUNCTION fav_agg_transition(internal, bytea, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_transition(internal, bytea, float8, bigint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bytea, float8, bigint) (
+	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+
+--
+-- Union
+--
+
+CREATE FUNCTION fav_union(fav, fav) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_union(fav, fav) IS 'the filter that holds what either holds';
+
+CREATE OPERATOR || (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_union);
+COMMENT ON OPERATOR || (fav, fav) IS 'union';
+
+CREATE FUNCTION fav_union_transition(internal, fav) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_union_combine(internal, internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_union_serialize(internal) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_union_deserialize(bytea, internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_union_final(internal) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_union_transition(internal, fav) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_union_combine(internal, internal) IS 'aggregate combine function';
+COMMENT ON FUNCTION fav_union_serialize(internal) IS 'aggregate serial function';
+COMMENT ON FUNCTION fav_union_deserialize(bytea, internal) IS 'aggregate deserial function';
+COMMENT ON FUNCTION fav_union_final(internal) IS 'aggregate final function';
+
+CREATE AGGREGATE fav_union_agg(fav) (
+	SFUNC = fav_union_transition, STYPE = internal, FINALFUNC = fav_union_final,
+	COMBINEFUNC = fav_union_combine, SERIALFUNC = fav_union_serialize,
+	DESERIALFUNC = fav_union_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_union_agg(fav) IS 'union of all filters';

@@ -47,6 +47,7 @@ pg_noreturn extern void fav_raise(FavStatus status);
 pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
+extern MemoryContext fav_aggregate_context(FunctionCallInfo fcinfo);
 
 static inline void
 fav_require(FavStatus status)

@@ -6,6 +6,7 @@
 #include "fav.h"
 
 #include "core/sizing.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 PG_MODULE_MAGIC;
@@ -25,6 +26,12 @@ void
 fav_free(void *memory)
 {
 	pfree(memory);
+}
+
+void
+fav_pause(void)
+{
+	CHECK_FOR_INTERRUPTS();
 }
 
 void
@@ -109,6 +116,17 @@ fav_check_params(const FavParams *params)
 				 errdetail("With an error rate of %g and a region size of %d the filter would exceed the limit of %u bytes.",
 						   params->error_rate, (int) params->region_size, (unsigned) FAV_MAX_SIZE),
 				 errhint("Spread the elements over several rows, for example one for each remainder of the element's hash.")));
+}
+
+/* Where the state of an aggregate lives. */
+MemoryContext
+fav_aggregate_context(FunctionCallInfo fcinfo)
+{
+	MemoryContext context;
+
+	if (!AggCheckCallContext(fcinfo, &context))
+		elog(ERROR, "aggregate function called in non-aggregate context");
+	return context;
 }
 
 void

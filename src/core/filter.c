@@ -136,9 +136,36 @@ fav_editor_close(FavEditor *editor)
 		fav_free(editor->own_deleted);
 }
 
+void
+fav_editor_replace(FavEditor *editor, const FavEditor *next)
+{
+	FavEditor	old = *editor;
+	uint32_t	i;
+	uint32_t	j;
+
+	/* what `next` only borrowed changes hands */
+	*editor = *next;
+	editor->filter.recent = editor->own_recent + sizeof(editor->own_recent) -
+		8 * editor->filter.nrecent;
+	for (i = 0; i < editor->filter.nslices; i++)
+		for (j = 0; j < FAV_MAX_SLICES && editor->own_blocks[i] == NULL; j++)
+			if (old.own_blocks[j] != NULL && old.own_blocks[j] == editor->filter.slices[i].blocks)
+			{
+				editor->own_blocks[i] = old.own_blocks[j];
+				old.own_blocks[j] = NULL;
+			}
+	if (editor->own_deleted == NULL && editor->filter.deleted == old.own_deleted)
+	{
+		editor->own_deleted = old.own_deleted;
+		editor->own_deleted_max = old.own_deleted_max;
+		old.own_deleted = NULL;
+	}
+	fav_editor_close(&old);
+}
+
 /* Make sure that slice i may be written to. */
-static FavStatus
-own_slice(FavEditor *editor, uint32_t i)
+FavStatus
+fav_editor_own_slice(FavEditor *editor, uint32_t i)
 {
 	FavSlice   *slice = &editor->filter.slices[i];
 	size_t		size = fav_slice_bytes(slice, editor->filter.params.region_size);
@@ -188,6 +215,18 @@ own_deleted(FavEditor *editor, uint32_t more)
 	editor->own_deleted_max = room;
 	editor->filter.deleted = list;
 	return FAV_OK;
+}
+
+void
+fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count, uint32_t room)
+{
+	if (editor->own_deleted != NULL)
+		fav_free(editor->own_deleted);
+	editor->own_deleted = list;
+	editor->own_deleted_max = room;
+	editor->filter.deleted = list;
+	editor->filter.ndeleted = count;
+	editor->nfresh = 0;
 }
 
 static FavStatus
@@ -471,7 +510,7 @@ flush(FavEditor *editor)
 
 	for (i = 0; i < filter->nslices; i++)
 	{
-		status = own_slice(editor, i);
+		status = fav_editor_own_slice(editor, i);
 		if (status != FAV_OK)
 			return status;
 	}
@@ -627,7 +666,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 		remember_deleted(editor, hash);
 	else
 	{
-		status = own_slice(editor, home);
+		status = fav_editor_own_slice(editor, home);
 		if (status != FAV_OK)
 			return status;
 		cleared = fav_slice_clear(&filter->slices[home], editor->own_blocks[home],
@@ -668,12 +707,12 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 	editor->filter.nslices = 1;
 	for (i = 0; i < count; i++)
 	{
+		if (i % 4096 == 0)
+			fav_pause();
 		if (i + 16 < count)
 			prefetch_blocks(&editor->filter, hashes[i + 16]);
-		if (fav_slice_contains(&editor->filter.slices[0], sized.region_size, hashes[i]))
-			fav_slice_claim(&editor->filter.slices[0], spare_blocks, sized.region_size, hashes[i]);
-		else
-			fav_slice_insert(&editor->filter.slices[0], spare_blocks, sized.region_size, hashes[i]);
+		/* where all bits are set already, to insert is to claim */
+		fav_slice_insert(&editor->filter.slices[0], spare_blocks, sized.region_size, hashes[i]);
 	}
 	editor->filter.elements = count;
 	return FAV_OK;

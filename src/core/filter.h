@@ -22,6 +22,12 @@
 extern void *fav_alloc(size_t size);
 extern void fav_free(void *memory);
 
+/*
+ * Called now and then in loops that may take long, for the program to look for a
+ * cancel.  It may leave by a longjmp: the editor must be given up then.
+ */
+extern void fav_pause(void);
+
 /* Deleted hashes that an editor has collected before it merges them in. */
 #define FAV_FRESH_MAX		512
 
@@ -69,8 +75,18 @@ extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
 extern void fav_editor_close(FavEditor *editor);
 
-/* For measure.c and union.c: how many slices report the hash, up to two. */
+/* For measure.c: how many slices report the hash, up to two. */
 extern uint32_t fav_reporting(const FavFilter *filter, uint64_t hash, uint32_t *first);
+
+/*
+ * For union.c.  Make slice i writable; give the editor a deleted list of its own
+ * (allocated by fav_alloc); let `next`, which was opened on the editor's filter,
+ * take its place.
+ */
+extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
+extern void fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count,
+								   uint32_t room);
+extern void fav_editor_replace(FavEditor *editor, const FavEditor *next);
 
 static inline void
 fav_sketch_clear(FavSketch *sketch)

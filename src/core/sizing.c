@@ -13,7 +13,7 @@
  * So much more room than asked for, which spares a filter that churns at its
  * capacity a second slice.
  */
-#define SLACK				(1.0 / 64)
+#define SLACK				0.01
 
 /*
  * How deletes weigh in the choice of k and l: one element in ten is deleted, and

@@ -83,11 +83,10 @@ fav_slice_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 	return cleared;
 }
 
-uint64_t
+void
 fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint8_t *blocks)
 {
 	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
-	uint64_t	bits_set = 0;
 	uint32_t	i;
 
 	for (i = 0; i < a->nblocks; i++)
@@ -105,7 +104,6 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 			fav_store64(column, fav_load64(column) | (in_a & in_b));
 			fav_store64(blocks + offset + at, in_a | in_b);
 		}
-		bits_set += fav_popcount(blocks + offset, data_bytes);
 		for (at = 0; at < FAV_LANE_BYTES; at += 8)
 		{
 			uint64_t	marked = fav_load64(a->blocks + offset + data_bytes + at) |
@@ -113,6 +111,26 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 
 			fav_store64(blocks + offset + data_bytes + at, marked | fav_load64(&collided[at]));
 		}
+	}
+}
+
+uint64_t
+fav_slice_union_bits(const FavSlice *a, const FavSlice *b, uint32_t region_size)
+{
+	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
+	uint64_t	bits_set = 0;
+	uint32_t	i;
+
+	for (i = 0; i < a->nblocks; i++)
+	{
+		size_t		offset = i * fav_block_bytes(region_size);
+		uint8_t		either[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
+		size_t		at;
+
+		for (at = 0; at < data_bytes; at += 8)
+			fav_store64(either + at, fav_load64(a->blocks + offset + at) |
+						fav_load64(b->blocks + offset + at));
+		bits_set += fav_popcount(either, data_bytes);
 	}
 	return bits_set;
 }

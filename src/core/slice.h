@@ -93,11 +93,14 @@ extern uint32_t fav_slice_clear(FavSlice *slice, uint8_t *blocks,
 
 /*
  * Merge two slices of the same geometry into `blocks` (which may be either of
- * theirs): OR, with the regions of bits set in both marked.  Returns the bits
- * set in the result.
+ * theirs): OR, with the regions of bits set in both marked.
  */
-extern uint64_t fav_slice_merge(const FavSlice *a, const FavSlice *b,
-								uint32_t region_size, uint8_t *blocks);
+extern void fav_slice_merge(const FavSlice *a, const FavSlice *b,
+							uint32_t region_size, uint8_t *blocks);
+
+/* How many bits that would set. */
+extern uint64_t fav_slice_union_bits(const FavSlice *a, const FavSlice *b,
+									 uint32_t region_size);
 
 /* Bits set in `length` bytes. */
 extern uint64_t fav_popcount(const uint8_t *bytes, size_t length);

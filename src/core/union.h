@@ -9,9 +9,8 @@
 
 /*
  * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed or
- * region size differ; then and on any other failure the editor's elements are
- * as they were.  `other` must stay in memory until the editor is closed: slices
- * that are just chained are not copied.
+ * region size differ, FAV_TOO_MANY_SLICES if the slices of both do not fit one
+ * chain; then and on any other failure the editor is as it was.
  */
 extern FavStatus fav_editor_union(FavEditor *editor, const FavFilter *other);
 

@@ -1,0 +1,183 @@
+/*
+ * agg.c
+ *		fav_agg: one filter of exactly the right size from many rows.
+ *
+ * The state is the set of hashes seen.  The result is made from it in ascending
+ * order, and so depends neither on the order of the rows nor on the workers that
+ * read them; ascending hashes also fall into ascending blocks.
+ */
+#include "fav.h"
+
+#include "elements.h"
+#include "hashset.h"
+#include "utils/memutils.h"
+
+typedef struct AggState
+{
+	FavParams	params;			/* capacity 0: none was given */
+	FavHashSet	set;
+} AggState;
+
+PG_FUNCTION_INFO_V1(fav_agg_combine);
+PG_FUNCTION_INFO_V1(fav_agg_serialize);
+PG_FUNCTION_INFO_V1(fav_agg_deserialize);
+PG_FUNCTION_INFO_V1(fav_agg_final);
+
+/* error_rate and capacity, the arguments after the element, if they are there. */
+static FavParams
+agg_params(FunctionCallInfo fcinfo)
+{
+	FavParams	params = fav_default_params();
+
+	params.capacity = 0;
+	if (PG_NARGS() > 2 && !PG_ARGISNULL(2))
+		params.error_rate = PG_GETARG_FLOAT8(2);
+	if (PG_NARGS() > 3 && !PG_ARGISNULL(3))
+	{
+		if (PG_GETARG_INT64(3) < 1)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("capacity " INT64_FORMAT " is out of range", PG_GETARG_INT64(3)),
+					 errdetail("The capacity must be at least 1.")));
+		params.capacity = (uint64_t) PG_GETARG_INT64(3);
+	}
+	return params;
+}
+
+static void
+check_same_params(const FavParams *first, const FavParams *now)
+{
+	if (first->error_rate != now->error_rate || first->capacity != now->capacity)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("error_rate and capacity must be the same for all rows of a group"),
+				 errdetail("They were %g and " UINT64_FORMAT ", and are %g and " UINT64_FORMAT ".",
+						   first->error_rate, first->capacity, now->error_rate, now->capacity)));
+}
+
+static inline Datum
+agg_transition(FunctionCallInfo fcinfo, FavKind kind)
+{
+	MemoryContext context = fav_aggregate_context(fcinfo);
+	AggState   *state;
+
+	if (PG_ARGISNULL(0))
+	{
+		FavParams	params = agg_params(fcinfo);
+
+		fav_check_params(&params);
+		state = MemoryContextAllocZero(context, sizeof(AggState));
+		state->params = params;
+	}
+	else
+	{
+		state = (AggState *) PG_GETARG_POINTER(0);
+		if (PG_NARGS() > 2)
+		{
+			FavParams	params = agg_params(fcinfo);
+
+			check_same_params(&state->params, &params);
+		}
+	}
+	if (!PG_ARGISNULL(1))
+		fav_hashset_add(&state->set, fav_hash_datum(kind, PG_GETARG_DATUM(1), state->params.seed), context);
+	PG_RETURN_POINTER(state);
+}
+
+#define FAV_AGG_FUNCTION(suffix, kind) \
+	extern PGDLLEXPORT Datum fav_agg_##suffix(PG_FUNCTION_ARGS); \
+	Datum fav_agg_##suffix(PG_FUNCTION_ARGS) { return agg_transition(fcinfo, kind); } \
+	PG_FUNCTION_INFO_V1(fav_agg_##suffix)
+
+FAV_AGG_FUNCTION(int8, FAV_KIND_INTEGER);
+FAV_AGG_FUNCTION(text, FAV_KIND_TEXT);
+FAV_AGG_FUNCTION(uuid, FAV_KIND_UUID);
+FAV_AGG_FUNCTION(bytea, FAV_KIND_BYTES);
+
+Datum
+fav_agg_combine(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = fav_aggregate_context(fcinfo);
+	AggState   *state = PG_ARGISNULL(0) ? NULL : (AggState *) PG_GETARG_POINTER(0);
+	AggState   *other = PG_ARGISNULL(1) ? NULL : (AggState *) PG_GETARG_POINTER(1);
+	size_t		i;
+
+	if (other == NULL)
+	{
+		if (state == NULL)
+			PG_RETURN_NULL();
+		PG_RETURN_POINTER(state);
+	}
+	if (state == NULL)
+	{
+		state = MemoryContextAllocZero(context, sizeof(AggState));
+		state->params = other->params;
+	}
+	check_same_params(&state->params, &other->params);
+	for (i = 0; i < other->set.count; i++)
+		fav_hashset_add(&state->set, other->set.hashes[i], context);
+	PG_RETURN_POINTER(state);
+}
+
+/* Only from one process to another on the same machine: no byte order to fix. */
+Datum
+fav_agg_serialize(PG_FUNCTION_ARGS)
+{
+	AggState   *state = (AggState *) PG_GETARG_POINTER(0);
+	Size		size;
+	bytea	   *result;
+
+	fav_aggregate_context(fcinfo);
+	fav_hashset_settle(&state->set);
+	size = state->set.count * sizeof(uint64);
+	if (size > MaxAllocSize - VARHDRSZ - sizeof(FavParams))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("too many elements for a parallel fav_agg"),
+				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
+	result = palloc(VARHDRSZ + sizeof(FavParams) + size);
+	SET_VARSIZE(result, VARHDRSZ + sizeof(FavParams) + size);
+	memcpy(VARDATA(result), &state->params, sizeof(FavParams));
+	if (size > 0)
+		memcpy(VARDATA(result) + sizeof(FavParams), state->set.hashes, size);
+	PG_RETURN_BYTEA_P(result);
+}
+
+Datum
+fav_agg_deserialize(PG_FUNCTION_ARGS)
+{
+	bytea	   *bytes = PG_GETARG_BYTEA_PP(0);
+	Size		size = VARSIZE_ANY_EXHDR(bytes) - sizeof(FavParams);
+	AggState   *state;
+
+	fav_aggregate_context(fcinfo);
+	state = palloc0(sizeof(AggState));
+	memcpy(&state->params, VARDATA_ANY(bytes), sizeof(FavParams));
+	state->set.count = state->set.sorted = state->set.room = size / sizeof(uint64);
+	if (size > 0)
+	{
+		state->set.hashes = palloc(size);
+		memcpy(state->set.hashes, VARDATA_ANY(bytes) + sizeof(FavParams), size);
+	}
+	PG_RETURN_POINTER(state);
+}
+
+/* Leaves the state as good as it was: a window calls it again and again. */
+Datum
+fav_agg_final(PG_FUNCTION_ARGS)
+{
+	AggState   *state;
+	FavParams	params;
+	FavEditor	editor;
+
+	fav_aggregate_context(fcinfo);
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	state = (AggState *) PG_GETARG_POINTER(0);
+	fav_hashset_settle(&state->set);
+	params = state->params;
+	if (params.capacity == 0)
+		params.capacity = state->set.count > FAV_RECENT_MAX ? state->set.count : FAV_DEFAULT_CAPACITY;
+	fav_require(fav_editor_build(&editor, &params, state->set.hashes, state->set.count));
+	return fav_finish_edit(&editor);
+}

@@ -1,0 +1,194 @@
+/*
+ * union.c
+ *		Merge one filter into another.
+ *
+ * Slices of the same geometry are OR-ed where the result is not too full, the
+ * others are chained.  A bit that both had set may belong to two elements now,
+ * so its region is marked: the invariant of slice.h holds for the result.
+ *
+ * A hash stays hidden only if neither side contains it: what one side has deleted
+ * the other may well hold.
+ *
+ * All is done in a second editor that takes the place of the first at the end, so
+ * that a failure leaves nothing half done.
+ */
+#include "sizing.h"
+#include "union.h"
+
+/* Elements of both slices, by how much fuller each is than by chance. */
+static double
+common_elements(const FavSlice *a, const FavSlice *b, uint64_t bits_set, uint32_t region_size)
+{
+	double		in_a = fav_slice_estimate(a, region_size, a->bits_set);
+	double		in_b = fav_slice_estimate(b, region_size, b->bits_set);
+	double		common = in_a + in_b - fav_slice_estimate(a, region_size, bits_set);
+	double		most = in_a < in_b ? in_a : in_b;
+
+	return common < 0 ? 0 : common > most ? most : common;
+}
+
+static void
+count_union(FavFilter *filter, uint64_t more, double common)
+{
+	uint64_t	sum = filter->elements + more;
+
+	sum -= common < (double) sum ? (uint64_t) common : sum;
+	filter->elements = sum < FAV_MAX_ELEMENTS ? sum : FAV_MAX_ELEMENTS;
+}
+
+/*
+ * OR a slice into one of the editor's that has its geometry and would not become
+ * too full.  *merged says whether there was one.
+ */
+static FavStatus
+merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *common)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	i;
+
+	*merged = false;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		FavSlice   *own = &filter->slices[i];
+		FavStatus	status;
+		uint64_t	bits_set;
+
+		if (own->nblocks != slice->nblocks || own->k != slice->k || own->bits_limit != slice->bits_limit)
+			continue;
+		bits_set = fav_slice_union_bits(own, slice, region_size);
+		if (bits_set > own->bits_limit && bits_set > own->bits_set && bits_set > slice->bits_set)
+			continue;
+		status = fav_editor_own_slice(editor, i);
+		if (status != FAV_OK)
+			return status;
+		*common += common_elements(own, slice, bits_set, region_size);
+		fav_slice_merge(own, slice, region_size, editor->own_blocks[i]);
+		own->bits_set = bits_set;
+		*merged = true;
+		return FAV_OK;
+	}
+	return FAV_OK;
+}
+
+static FavStatus
+chain_slice(FavEditor *editor, const FavSlice *slice)
+{
+	FavFilter  *filter = &editor->filter;
+
+	if (filter->nslices == FAV_MAX_SLICES)
+		return FAV_TOO_MANY_SLICES;
+	if (fav_size(filter) + fav_slice_bytes(slice, filter->params.region_size) > FAV_MAX_SIZE)
+		return FAV_TOO_LARGE;
+	filter->slices[filter->nslices] = *slice;
+	return fav_editor_own_slice(editor, filter->nslices++);
+}
+
+static FavStatus
+union_slices(FavEditor *editor, const FavFilter *other)
+{
+	FavFilter  *filter = &editor->filter;
+	bool		had_slices = filter->nslices > 0;
+	bool		chained = false;
+	double		common = 0.0;
+	uint32_t	i;
+
+	for (i = 0; i < other->nslices; i++)
+	{
+		bool		merged;
+		FavStatus	status = merge_slice(editor, &other->slices[i], &merged, &common);
+
+		if (status == FAV_OK && !merged)
+		{
+			chained = had_slices;
+			status = chain_slice(editor, &other->slices[i]);
+		}
+		if (status != FAV_OK)
+			return status;
+	}
+	count_union(filter, other->elements, common);
+
+	/* Two chains side by side err as often as both together. */
+	if (chained)
+		filter->params.error_rate += other->params.error_rate;
+	else if (filter->params.error_rate < other->params.error_rate)
+		filter->params.error_rate = other->params.error_rate;
+	if (filter->params.error_rate > 1.0)
+		filter->params.error_rate = 1.0;
+	if (filter->params.capacity < other->params.capacity)
+		filter->params.capacity = other->params.capacity;
+	return FAV_OK;
+}
+
+/*
+ * The deleted hashes of both that neither contains.  `a` is the filter before its
+ * slices were merged; both lists ascend.
+ */
+static FavStatus
+union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
+{
+	uint64_t	most = (uint64_t) a->ndeleted + b->ndeleted;
+	uint32_t	in_a = 0;
+	uint32_t	in_b = 0;
+	uint32_t	kept = 0;
+	uint8_t    *list;
+
+	if (most == 0)
+		return FAV_OK;
+	if (most * 8 > FAV_MAX_SIZE)
+		return FAV_TOO_LARGE;
+	list = fav_alloc(most * 8);
+	if (list == NULL)
+		return FAV_NO_MEMORY;
+	while (in_a < a->ndeleted || in_b < b->ndeleted)
+	{
+		uint64_t	next_a = in_a < a->ndeleted ? fav_load64(a->deleted + 8 * (size_t) in_a) : UINT64_MAX;
+		uint64_t	next_b = in_b < b->ndeleted ? fav_load64(b->deleted + 8 * (size_t) in_b) : UINT64_MAX;
+		uint64_t	hash = next_a < next_b ? next_a : next_b;
+
+		in_a += in_a < a->ndeleted && next_a == hash;
+		in_b += in_b < b->ndeleted && next_b == hash;
+		if (!fav_contains(a, hash) && !fav_contains(b, hash))
+			fav_store64(list + 8 * (size_t) kept++, hash);
+	}
+	fav_editor_set_deleted(editor, list, kept, (uint32_t) most);
+	return FAV_OK;
+}
+
+static FavStatus
+union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
+{
+	FavStatus	status = union_slices(editor, b);
+	uint32_t	i;
+
+	if (status == FAV_OK)
+		status = union_deleted(editor, a, b);
+
+	/* oldest first, as they came */
+	for (i = b->nrecent; i-- > 0 && status == FAV_OK;)
+		status = fav_editor_add(editor, fav_load64(b->recent + 8 * i));
+	editor->changed = true;
+	return status;
+}
+
+FavStatus
+fav_editor_union(FavEditor *editor, const FavFilter *other)
+{
+	const FavFilter *before;
+	FavEditor	next;
+	FavStatus	status;
+
+	if (editor->filter.params.seed != other->params.seed ||
+		editor->filter.params.region_size != other->params.region_size)
+		return FAV_MISMATCH;
+	status = fav_editor_finish(editor, &before);
+	if (status != FAV_OK)
+		return status;
+	fav_editor_open(&next, before);
+	status = union_into(&next, before, other);
+	if (status == FAV_OK)
+		fav_editor_replace(editor, &next);
+	else
+		fav_editor_close(&next);
+	return status;
+}

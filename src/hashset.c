@@ -1,0 +1,211 @@
+/*
+ * hashset.c
+ *		See hashset.h.
+ *
+ * An array to which hashes are appended.  When it is full it is sorted and freed
+ * of duplicates; only if it is still more than two thirds full it grows.  So it
+ * takes 8 bytes for each distinct hash, times at most 2.25.  Where a sample shows
+ * that there is little to free, it grows right away.
+ */
+#include "hashset.h"
+
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+
+/* Small, for the many groups of a GROUP BY that see only a few rows. */
+#define FIRST_ROOM			4
+
+/* From here on a 64th of the hashes is a fair sample. */
+#define SAMPLED_FROM		16384
+
+/* So many fit the processor's cache. */
+#define CACHED				8192
+
+/* So many are sorted by insertion alone. */
+#define FEW					32
+
+static int
+compare_hashes(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void
+sort_by_insertion(uint64 *hashes, size_t count)
+{
+	size_t		i;
+
+	for (i = 1; i < count; i++)
+	{
+		uint64		hash = hashes[i];
+		size_t		at = i;
+
+		for (; at > 0 && hashes[at - 1] > hash; at--)
+			hashes[at] = hashes[at - 1];
+		hashes[at] = hash;
+	}
+}
+
+/*
+ * Sort into `to` hashes whose bits from `bits` upwards are all the same.  They are
+ * spread evenly over what is left, so that with as many places as hashes nearly
+ * each has a place of its own, and insertion has little left to do.  If somebody
+ * managed to make them uneven, they are sorted by comparison.
+ */
+static void
+sort_bucket(const uint64 *from, size_t count, int bits, uint64 *to)
+{
+	uint16		next[CACHED + 1];
+	int			digit;
+	int			shift;
+	size_t		nplaces;
+	size_t		crowd = 0;
+	size_t		i;
+
+	if (count <= 1 || count > CACHED)
+	{
+		memcpy(to, from, count * sizeof(uint64));
+		qsort(to, count, sizeof(uint64), compare_hashes);
+		return;
+	}
+	digit = Min(pg_leftmost_one_pos64(count), bits);
+	shift = bits - digit;
+	nplaces = (size_t) 1 << digit;
+	memset(next, 0, (nplaces + 1) * sizeof(uint16));
+	for (i = 0; i < count; i++)
+		next[(from[i] >> shift & (nplaces - 1)) + 1]++;
+	for (i = 1; i <= nplaces; i++)
+	{
+		crowd = Max(crowd, next[i]);
+		next[i] += next[i - 1];
+	}
+	for (i = 0; i < count; i++)
+		to[next[from[i] >> shift & (nplaces - 1)]++] = from[i];
+	if (crowd > 32)
+		qsort(to, count, sizeof(uint64), compare_hashes);
+	else
+		sort_by_insertion(to, count);
+}
+
+/*
+ * Sort by the leading bits into buckets that fit the processor's cache, and then
+ * each bucket.  `scratch` has room for as many.
+ */
+static void
+sort_hashes(uint64 *hashes, size_t count, uint64 *scratch)
+{
+	int			digit = count <= CACHED / 2 ? 0 : pg_leftmost_one_pos64(count / (CACHED / 4));
+	int			shift = 64 - digit;
+	size_t		nbuckets = (size_t) 1 << digit;
+	size_t	   *end;
+	size_t		start = 0;
+	size_t		i;
+
+	if (digit == 0)
+	{
+		memcpy(scratch, hashes, count * sizeof(uint64));
+		sort_bucket(scratch, count, 64, hashes);
+		return;
+	}
+	end = palloc0((nbuckets + 1) * sizeof(size_t));
+	for (i = 0; i < count; i++)
+		end[(hashes[i] >> shift) + 1]++;
+	for (i = 1; i <= nbuckets; i++)
+		end[i] += end[i - 1];
+	CHECK_FOR_INTERRUPTS();
+	for (i = 0; i < count; i++)
+		scratch[end[hashes[i] >> shift]++] = hashes[i];
+	for (i = 0; i < nbuckets; i++)
+	{
+		if (i % 64 == 0)
+			CHECK_FOR_INTERRUPTS();
+		sort_bucket(scratch + start, end[i] - start, shift, hashes + start);
+		start = end[i];
+	}
+	pfree(end);
+}
+
+void
+fav_hashset_settle(FavHashSet *set)
+{
+	size_t		kept = 0;
+	size_t		i;
+
+	if (set->sorted == set->count)
+		return;
+	if (set->count <= FEW)
+		sort_by_insertion(set->hashes, set->count);
+	else
+	{
+		uint64	   *scratch;
+
+		/* what is not needed makes up for the scratch memory */
+		if (set->count > CACHED && set->count < set->room)
+		{
+			set->hashes = repalloc_huge(set->hashes, set->count * sizeof(uint64));
+			set->room = set->count;
+		}
+		scratch = MemoryContextAllocHuge(CurrentMemoryContext, set->count * sizeof(uint64));
+		sort_hashes(set->hashes, set->count, scratch);
+		pfree(scratch);
+	}
+	for (i = 0; i < set->count; i++)
+		if (kept == 0 || set->hashes[kept - 1] != set->hashes[i])
+			set->hashes[kept++] = set->hashes[i];
+	set->count = kept;
+	set->sorted = kept;
+}
+
+/*
+ * Are nine of ten hashes distinct?  Equal hashes fall into the same 64th of all
+ * possible ones, so one of these 64ths tells for all.
+ */
+static bool
+mostly_distinct(const FavHashSet *set)
+{
+	FavHashSet	sample = {0};
+	size_t		taken;
+	bool		result;
+	size_t		i;
+
+	for (i = 0; i < set->count; i++)
+		sample.count += set->hashes[i] >> 58 == 0;
+	sample.hashes = MemoryContextAllocHuge(CurrentMemoryContext, (sample.count + 1) * sizeof(uint64));
+	taken = sample.count;
+	sample.count = 0;
+	for (i = 0; i < set->count; i++)
+		if (set->hashes[i] >> 58 == 0)
+			sample.hashes[sample.count++] = set->hashes[i];
+	fav_hashset_settle(&sample);
+	result = sample.count > taken / 10 * 9;
+	pfree(sample.hashes);
+	return result;
+}
+
+void
+fav_hashset_grow(FavHashSet *set, MemoryContext context)
+{
+	size_t		room;
+
+	if (set->room == 0)
+	{
+		set->hashes = MemoryContextAlloc(context, FIRST_ROOM * sizeof(uint64));
+		set->room = FIRST_ROOM;
+		return;
+	}
+	if (set->count >= SAMPLED_FROM && mostly_distinct(set))
+		room = set->room * 2;
+	else
+	{
+		fav_hashset_settle(set);
+		if (set->count <= set->room / 3 * 2)
+			return;
+		room = set->room + (set->room + 1) / 2;
+	}
+	set->hashes = repalloc_huge(set->hashes, room * sizeof(uint64));
+	set->room = room;
+}
