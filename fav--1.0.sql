@@ -53,6 +53,24 @@ COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
 	'an empty filter; capacity is what its first slice is sized for';
 
 --
+-- For the planner
+--
+
+CREATE FUNCTION fav_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_support(internal) IS 'planner support: selectivity and cost of asking a filter';
+
+CREATE FUNCTION fav_restriction_selectivity(internal, oid, internal, int) RETURNS float8
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_restriction_selectivity(internal, oid, internal, int) IS
+	'restriction selectivity of the operators that ask a filter';
+
+CREATE FUNCTION fav_join_selectivity(internal, oid, internal, smallint, internal) RETURNS float8
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_join_selectivity(internal, oid, internal, smallint, internal) IS
+	'join selectivity of the operators that ask a filter';
+
+--
 -- Adding, deleting, asking.  NULL is the empty filter, so none of these is strict.
 --
 
@@ -71,16 +89,16 @@ CREATE FUNCTION fav_del(fav, bigint[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, bigint[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_contains(fav, bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(bigint, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contained_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(bigint, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, bigint[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, bigint[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, bigint[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, bigint[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, bigint[]) RETURNS bigint[]
 	AS 'MODULE_PATHNAME', 'fav_filter_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
@@ -101,16 +119,16 @@ CREATE FUNCTION fav_del(fav, text[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, text[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_contains(fav, text) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, text) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(text, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contained_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(text, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, text[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, text[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, text[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, text[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, text[]) RETURNS text[]
 	AS 'MODULE_PATHNAME', 'fav_filter_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
@@ -131,16 +149,16 @@ CREATE FUNCTION fav_del(fav, uuid[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, uuid[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_contains(fav, uuid) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, uuid) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(uuid, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contained_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(uuid, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, uuid[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, uuid[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, uuid[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, uuid[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, uuid[]) RETURNS uuid[]
 	AS 'MODULE_PATHNAME', 'fav_filter_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
@@ -161,16 +179,16 @@ CREATE FUNCTION fav_del(fav, bytea[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, bytea[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_contains(fav, bytea) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bytea) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(bytea, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contained_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(bytea, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, bytea[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, bytea[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, bytea[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, bytea[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, bytea[]) RETURNS bytea[]
 	AS 'MODULE_PATHNAME', 'fav_filter_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
@@ -185,63 +203,79 @@ CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION fav_del(fav, bigint, bigint) IS 'the filter without the pair';
 CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
+	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
 
 --
 -- Operators
 --
 
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, bigint) IS 'contains';
-CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR <@ (bigint, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bigint) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, bigint) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_all);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_all,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, bigint[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_any);
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_any,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR && (fav, bigint[]) IS 'contains any';
 
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_contains, COMMUTATOR = <@);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, text) IS 'contains';
-CREATE OPERATOR <@ (LEFTARG = text, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+CREATE OPERATOR <@ (LEFTARG = text, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR <@ (text, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, text) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, text) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_all);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_all,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, text[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_any);
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_any,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR && (fav, text[]) IS 'contains any';
 
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_contains, COMMUTATOR = <@);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, uuid) IS 'contains';
-CREATE OPERATOR <@ (LEFTARG = uuid, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+CREATE OPERATOR <@ (LEFTARG = uuid, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR <@ (uuid, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, uuid) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_all);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_all,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, uuid[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_any);
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_any,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR && (fav, uuid[]) IS 'contains any';
 
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_contains, COMMUTATOR = <@);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, bytea) IS 'contains';
-CREATE OPERATOR <@ (LEFTARG = bytea, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>);
+CREATE OPERATOR <@ (LEFTARG = bytea, RIGHTARG = fav, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR <@ (bytea, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bytea) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, bytea) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_all);
+CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_all,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR @> (fav, bytea[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_any);
+CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_any,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
 COMMENT ON OPERATOR && (fav, bytea[]) IS 'contains any';
 
 --

@@ -1,0 +1,220 @@
+/*
+ * support.c
+ *		What the planner should know: how many rows pass, and what asking costs.
+ *
+ * Without this PostgreSQL takes a third of all rows to be hidden (for a
+ * function) or half (for an operator), and plans feed queries for that.  In truth
+ * nearly nothing is.
+ */
+#include "fav.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/supportnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+/* The share of elements that a filter contains, where nothing is known. */
+#define DEFAULT_CONTAINED	0.01
+
+/* The number of elements in an array, where nothing is known. */
+#define DEFAULT_ELEMENTS	10
+
+/*
+ * What a question costs in units of cpu_operator_cost: a filter that stays the
+ * same is loaded once, one that comes with each row may have to be fetched from
+ * TOAST each time.
+ */
+#define SAME_FILTER_COST	2
+#define OTHER_FILTER_COST	20
+
+PG_FUNCTION_INFO_V1(fav_support);
+PG_FUNCTION_INFO_V1(fav_restriction_selectivity);
+PG_FUNCTION_INFO_V1(fav_join_selectivity);
+
+/* Elements of a filter that is known when the query is planned. */
+static double
+count_of_constant(Const *filter)
+{
+	struct varlena *value = (struct varlena *) DatumGetPointer(filter->constvalue);
+	size_t		size = toast_raw_datum_size(filter->constvalue) - VARHDRSZ;
+	struct varlena *head = pg_detoast_datum_slice(value, 0, FAV_MAX_HEAD_SIZE);
+	FavFilter	parsed;
+	FavProblem	problem;
+
+	/* a broken value is for the executor to complain about */
+	if (fav_open(&parsed, (const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head), size, &problem) != FAV_OK)
+		return -1;
+	return (double) (parsed.elements + parsed.nrecent);
+}
+
+/* The probability that one element is contained. */
+static double
+contained_share(PlannerInfo *root, Node *filter, Node *element, int varRelid)
+{
+	VariableStatData variable;
+	double		count;
+	double		ndistinct;
+	bool		guessed;
+
+	if (!IsA(filter, Const))
+		return DEFAULT_CONTAINED;
+	if (((Const *) filter)->constisnull)
+		return 0.0;
+	count = count_of_constant((Const *) filter);
+	if (count < 0)
+		return DEFAULT_CONTAINED;
+	if (count == 0)
+		return 0.0;
+	if (type_is_array(exprType(element)))
+		return DEFAULT_CONTAINED;
+
+	examine_variable(root, element, varRelid, &variable);
+	ndistinct = get_variable_numdistinct(&variable, &guessed);
+	ReleaseVariableStats(variable);
+	if (guessed || ndistinct < 1)
+		return DEFAULT_CONTAINED;
+	return Min(count / ndistinct, 1.0);
+}
+
+static double
+number_of_elements(Node *elements)
+{
+	if (IsA(elements, Const) && !((Const *) elements)->constisnull)
+	{
+		ArrayType  *array = DatumGetArrayTypeP(((Const *) elements)->constvalue);
+
+		return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	}
+	if (IsA(elements, ArrayExpr) && !((ArrayExpr *) elements)->multidims)
+		return list_length(((ArrayExpr *) elements)->elements);
+	return DEFAULT_ELEMENTS;
+}
+
+static double
+power(double base, double exponent)
+{
+	return exponent < 0.5 ? 1.0 : pow(base, exponent);
+}
+
+/* An argument that is neither an element nor an array of them is the filter. */
+static bool
+is_filter(Node *node)
+{
+	Oid			type = getBaseType(exprType(node));
+
+	return type != INT8OID && type != TEXTOID && type != UUIDOID && type != BYTEAOID &&
+		!type_is_array(type);
+}
+
+/*
+ * The selectivity of any form: contains(filter, element), its commutator, and
+ * any/all of an array.
+ */
+static double
+selectivity(PlannerInfo *root, List *args, bool any, int varRelid)
+{
+	Node	   *filter;
+	Node	   *element;
+	double		share;
+
+	if (list_length(args) < 2)
+		return DEFAULT_CONTAINED;
+	filter = estimate_expression_value(root, linitial(args));
+	element = estimate_expression_value(root, lsecond(args));
+
+	/* element <@ filter */
+	if (!is_filter(filter) && is_filter(element))
+	{
+		Node	   *swap = filter;
+
+		filter = element;
+		element = swap;
+	}
+
+	/* a pair has no statistics of its own */
+	share = list_length(args) == 2 ? contained_share(root, filter, element, varRelid) : DEFAULT_CONTAINED;
+	if (type_is_array(exprType(element)))
+	{
+		double		count = number_of_elements(element);
+
+		share = any ? 1.0 - power(1.0 - share, count) : power(share, count);
+	}
+	CLAMP_PROBABILITY(share);
+	return share;
+}
+
+/* Does the filter of this call come with the row? */
+static bool
+filter_changes(Node *call)
+{
+	List	   *args = NIL;
+	ListCell   *cell;
+
+	if (call != NULL && IsA(call, FuncExpr))
+		args = ((FuncExpr *) call)->args;
+	else if (call != NULL && IsA(call, OpExpr))
+		args = ((OpExpr *) call)->args;
+	foreach(cell, args)
+		if (is_filter(lfirst(cell)))
+			return contain_var_clause(lfirst(cell));
+	return false;
+}
+
+static bool
+is_any_function(Oid function)
+{
+	char	   *name = get_func_name(function);
+
+	return name != NULL && strcmp(name, "fav_contains_any") == 0;
+}
+
+Datum
+fav_support(PG_FUNCTION_ARGS)
+{
+	Node	   *request = (Node *) PG_GETARG_POINTER(0);
+
+	if (IsA(request, SupportRequestSelectivity))
+	{
+		SupportRequestSelectivity *asked = (SupportRequestSelectivity *) request;
+
+		if (asked->is_join)
+			asked->selectivity = DEFAULT_CONTAINED;
+		else
+			asked->selectivity = selectivity(asked->root, asked->args, is_any_function(asked->funcid),
+											 asked->varRelid);
+		PG_RETURN_POINTER(asked);
+	}
+	if (IsA(request, SupportRequestCost))
+	{
+		SupportRequestCost *asked = (SupportRequestCost *) request;
+		bool		changes = filter_changes(asked->node);
+
+		asked->startup = 0;
+		asked->per_tuple = (changes ? OTHER_FILTER_COST : SAME_FILTER_COST) * cpu_operator_cost;
+		PG_RETURN_POINTER(asked);
+	}
+	PG_RETURN_POINTER(NULL);
+}
+
+Datum
+fav_restriction_selectivity(PG_FUNCTION_ARGS)
+{
+	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
+	Oid			operator = PG_GETARG_OID(1);
+	List	   *args = (List *) PG_GETARG_POINTER(2);
+	int			varRelid = PG_GETARG_INT32(3);
+
+	PG_RETURN_FLOAT8(selectivity(root, args, is_any_function(get_opcode(operator)), varRelid));
+}
+
+Datum
+fav_join_selectivity(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_FLOAT8(DEFAULT_CONTAINED);
+}
