@@ -1,0 +1,209 @@
+/*
+ * test_hash.c
+ *		The hash of an element and the bytes of a value are for ever: values are
+ *		stored, replicated and compared across machines and versions.  Whoever
+ *		makes a test of this file fail needs a new format version.
+ */
+#include "harness.h"
+#include "hash.h"
+
+static void
+check_hash(const char *what, uint64_t hash, uint64_t expected)
+{
+	CHECK_THAT(hash == expected, "%s: 0x%016llx, not 0x%016llx", what,
+			   (unsigned long long) hash, (unsigned long long) expected);
+}
+
+static void
+test_vectors(void)
+{
+	static const uint8_t uuid[16] = {
+		0xa0, 0xee, 0xbc, 0x99, 0x9c, 0x0b, 0x4e, 0xf8, 0xbb, 0x6d, 0x6b, 0xb9, 0xbd, 0x38, 0x0a, 0x11
+	};
+	char		text[300];
+
+	test_begin("hash: known hashes");
+	memset(text, 'x', sizeof(text));
+	check_hash("integer 0", fav_hash_integer(0, 0), UINT64_C(0xc77b3abb6f87acd9));
+	check_hash("integer 42", fav_hash_integer(42, 0), UINT64_C(0xd5a6f8c838df27c8));
+	check_hash("integer -1", fav_hash_integer(-1, 0), UINT64_C(0x5111c7e47d784413));
+	check_hash("integer 42, seed 1", fav_hash_integer(42, 1), UINT64_C(0x67572691c5abfc9c));
+	check_hash("empty text", fav_hash_bytes(FAV_KIND_TEXT, "", 0, 0), UINT64_C(0x602b0e2cd6662c8b));
+	check_hash("text 42", fav_hash_bytes(FAV_KIND_TEXT, "42", 2, 0), UINT64_C(0x2e454cadcb651f41));
+	check_hash("text of 300 bytes", fav_hash_bytes(FAV_KIND_TEXT, text, 300, 5), UINT64_C(0x911e5d11e353d454));
+	check_hash("uuid", fav_hash_bytes(FAV_KIND_UUID, uuid, 16, 0), UINT64_C(0x646f5cb6bd4388ec));
+	check_hash("bytes 42", fav_hash_bytes(FAV_KIND_BYTES, "42", 2, 0), UINT64_C(0x649f4b91d4260af0));
+	check_hash("pair (4, 2)", fav_hash_pair(4, 2, 0), UINT64_C(0x66841f3aa2bcb0b9));
+	check_hash("pair (2, 4)", fav_hash_pair(2, 4, 0), UINT64_C(0x2812bf9f81b4e21a));
+	test_end();
+}
+
+/* The same bytes as another kind are another element. */
+static void
+test_kinds(void)
+{
+	uint8_t		bytes[16] = {42};
+	uint64_t	hashes[64];
+	int			count = 0;
+	int			kind;
+	int			i;
+	int			j;
+
+	test_begin("hash: kinds, lengths and seeds are kept apart");
+	hashes[count++] = fav_hash_integer(42, 0);
+	hashes[count++] = fav_hash_integer(42, 1);
+	hashes[count++] = fav_hash_pair(4, 2, 0);
+	hashes[count++] = fav_hash_pair(2, 4, 0);
+	hashes[count++] = fav_hash_pair(42, 0, 0);
+	hashes[count++] = fav_hash_pair(0, 42, 0);
+	for (kind = FAV_KIND_TEXT; kind <= FAV_KIND_BYTES; kind++)
+	{
+		hashes[count++] = fav_hash_bytes((FavKind) kind, "", 0, 0);
+		hashes[count++] = fav_hash_bytes((FavKind) kind, "42", 2, 0);
+		hashes[count++] = fav_hash_bytes((FavKind) kind, "4,2", 3, 0);
+		hashes[count++] = fav_hash_bytes((FavKind) kind, bytes, 8, 0);
+		hashes[count++] = fav_hash_bytes((FavKind) kind, bytes, 16, 0);
+		hashes[count++] = fav_hash_bytes((FavKind) kind, bytes, 16, 1);
+	}
+	for (i = 0; i < count; i++)
+		for (j = 0; j < i; j++)
+			CHECK_THAT(hashes[i] != hashes[j], "elements %d and %d", i, j);
+	test_end();
+}
+
+static void
+test_places(void)
+{
+	uint64_t	random = 3;
+	uint32_t	region_size;
+	uint32_t	i;
+	int			n;
+
+	test_begin("hash: blocks ascend with the hash, lanes go round, columns are in range");
+	for (n = 0; n < 2000; n++)
+	{
+		uint64_t	hash = next_random(&random);
+		uint64_t	other = next_random(&random);
+		uint32_t	nblocks = 1 + (uint32_t) (next_random(&random) >> (32 + n % 32));
+		FavProbe	probe;
+
+		CHECK(fav_hash_block(hash, nblocks) < nblocks);
+		CHECK((hash < other) == (fav_hash_block(hash, nblocks) < fav_hash_block(other, nblocks)) ||
+			  fav_hash_block(hash, nblocks) == fav_hash_block(other, nblocks));
+		region_size = 1 + (uint32_t) n % FAV_MAX_REGION_SIZE;
+		probe = fav_probe_first(hash, region_size);
+		for (i = 0; i < FAV_MAX_K; i++)
+		{
+			uint32_t	lane = probe.lane;
+
+			CHECK(probe.lane < region_size && probe.column < FAV_LANE_BITS);
+			CHECK(fav_probe_byte(&probe) < (size_t) region_size * FAV_LANE_BYTES);
+			fav_probe_next(&probe);
+			CHECK(probe.lane == (lane + 1) % region_size);
+		}
+	}
+	CHECK(fav_hash_block(0, UINT32_MAX) == 0);
+	CHECK(fav_hash_block(UINT64_MAX, 1) == 0);
+	CHECK(fav_hash_block(UINT64_MAX, UINT32_MAX) == UINT32_MAX - 1);
+	test_end();
+}
+
+/* Are all columns of all probes equally likely?  512 counts, chi squared. */
+static void
+test_columns(void)
+{
+	static uint32_t counts[FAV_MAX_K][FAV_LANE_BITS];
+	int			elements = 200000;
+	int			n;
+	uint32_t	i;
+	uint32_t	column;
+
+	test_begin("hash: columns of consecutive integers are spread evenly");
+	for (n = 0; n < elements; n++)
+	{
+		FavProbe	probe = fav_probe_first(fav_hash_integer(n, 0), 7);
+
+		for (i = 0; i < FAV_MAX_K; i++, fav_probe_next(&probe))
+			counts[i][probe.column]++;
+	}
+	for (i = 0; i < FAV_MAX_K; i++)
+	{
+		double		expected = elements / (double) FAV_LANE_BITS;
+		double		chi = 0.0;
+
+		for (column = 0; column < FAV_LANE_BITS; column++)
+			chi += (counts[i][column] - expected) * (counts[i][column] - expected) / expected;
+
+		/* 511 degrees of freedom: mean 511, standard deviation 32 */
+		CHECK_THAT(chi > 511 - 5 * 32 && chi < 511 + 6 * 32, "probe %u: chi squared %.0f", i, chi);
+	}
+	test_end();
+}
+
+/* A value, as a function of its parameters and operations, by its digest. */
+static void
+check_value(const char *what, const FavParams *params, int64_t adds, int64_t dels,
+			size_t size, uint64_t digest)
+{
+	FavEditor	editor;
+	Value		value;
+	uint64_t	actual;
+	int64_t		i;
+
+	fav_editor_new(&editor, params);
+	for (i = 0; i < adds; i++)
+		CHECK(fav_editor_add(&editor, fav_hash_integer(i, params->seed)) == FAV_OK);
+	for (i = 0; i < dels; i++)
+		CHECK(fav_editor_del(&editor, fav_hash_integer(i * 3, params->seed)) == FAV_OK);
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	actual = XXH64(value.bytes, value.size, 0);
+	CHECK_THAT(value.size == size && actual == digest, "%s: %zu bytes, 0x%016llx; expected %zu, 0x%016llx",
+			   what, value.size, (unsigned long long) actual, size, (unsigned long long) digest);
+	value_free(&value);
+}
+
+static void
+test_pinned(void)
+{
+	FavParams	params = DEFAULT_PARAMS;
+	FavEditor	editor;
+	Value		value;
+	uint64_t	hashes[500];
+	uint64_t	random = 1;
+	int			i;
+
+	test_begin("hash: values are the same to the last bit");
+	check_value("empty", &params, 0, 0, 44, UINT64_C(0x9eb35ed90a215adf));
+	check_value("one element", &params, 1, 0, 52, UINT64_C(0x19f8cc2e9a638d30));
+	check_value("128 elements", &params, 128, 0, 1068, UINT64_C(0x1d007e517f6bced2));
+	check_value("129 elements", &params, 129, 0, 2124, UINT64_C(0x1a363dbb4a0c53cc));
+	check_value("10,000 elements", &params, 10000, 0, 37668, UINT64_C(0xea6924656253a7a8));
+	check_value("10,000 elements, 3,000 deleted", &params, 10000, 3000, 45308, UINT64_C(0xe917e98ec813b670));
+	params = (FavParams) {.capacity = 1, .error_rate = 0.2, .region_size = 1, .seed = UINT64_MAX};
+	check_value("5,000 elements, region size 1, 20 %", &params, 5000, 1000, 23804, UINT64_C(0x2f69f719951e2810));
+	params = (FavParams) {.capacity = 4000, .error_rate = 0.0001, .region_size = 31, .seed = 12345};
+	check_value("5,000 elements, region size 31, 0.01 %", &params, 5000, 1000, 32948, UINT64_C(0x6b87859459251bda));
+
+	params = DEFAULT_PARAMS;
+	for (i = 0; i < 500; i++)
+		hashes[i] = ((uint64_t) i << 55) + (next_random(&random) >> 9);
+	CHECK(fav_editor_build(&editor, &params, hashes, 500) == FAV_OK);
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	CHECK_THAT(XXH64(value.bytes, value.size, 0) == UINT64_C(0xd969073e5f4a50cc), "built: 0x%016llx",
+			   (unsigned long long) XXH64(value.bytes, value.size, 0));
+	value_free(&value);
+	test_end();
+}
+
+int
+main(void)
+{
+	test_vectors();
+	test_kinds();
+	test_places();
+	test_columns();
+	test_pinned();
+	return test_summary("test_hash");
+}
