@@ -115,6 +115,7 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->own_deleted = NULL;
 	editor->own_deleted_max = 0;
 	editor->nfresh = 0;
+	editor->nforgotten = 0;
 	editor->changed = false;
 	editor->filter.recent = end - 8 * source->nrecent;
 	if (source->nrecent > 0)
@@ -182,14 +183,21 @@ fav_editor_own_slice(FavEditor *editor, uint32_t i)
 
 /*
  * The deleted list of an editor: a long ascending one and a short ascending one,
- * `fresh`, so that a delete does not move the whole list.
+ * `fresh`, of the hashes for which the long one is wrong, so that neither a
+ * delete nor its undoing moves the whole list.
  */
 
 static inline bool
 is_deleted(const FavEditor *editor, uint64_t hash)
 {
-	return fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash) ||
+	return fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash) !=
 		fav_hashes_contain(editor->fresh, editor->nfresh, hash);
+}
+
+static inline uint32_t
+count_deleted(const FavEditor *editor)
+{
+	return editor->filter.ndeleted + editor->nfresh - 2 * editor->nforgotten;
 }
 
 /* Make sure that the long list may be written to and has room for `more`. */
@@ -227,24 +235,58 @@ fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count, uint32_
 	editor->filter.deleted = list;
 	editor->filter.ndeleted = count;
 	editor->nfresh = 0;
+	editor->nforgotten = 0;
+}
+
+/* Take the hashes that both lists have out of both. */
+static void
+drop_forgotten(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	kept = 0;
+	uint32_t	kept_fresh = 0;
+	uint32_t	fresh = 0;
+	uint32_t	i;
+
+	for (i = 0; i < filter->ndeleted; i++)
+	{
+		uint64_t	hash = fav_load64(editor->own_deleted + 8 * (size_t) i);
+
+		while (fresh < editor->nfresh && fav_load64(editor->fresh + 8 * fresh) < hash)
+			fav_store64(editor->fresh + 8 * kept_fresh++, fav_load64(editor->fresh + 8 * fresh++));
+		if (fresh < editor->nfresh && fav_load64(editor->fresh + 8 * fresh) == hash)
+			fresh++;
+		else
+			fav_store64(editor->own_deleted + 8 * (size_t) kept++, hash);
+	}
+	while (fresh < editor->nfresh)
+		fav_store64(editor->fresh + 8 * kept_fresh++, fav_load64(editor->fresh + 8 * fresh++));
+	filter->ndeleted = kept;
+	editor->nfresh = kept_fresh;
+	editor->nforgotten = 0;
 }
 
 static FavStatus
 merge_fresh(FavEditor *editor)
 {
 	FavFilter  *filter = &editor->filter;
-	size_t		from_long = filter->ndeleted;
-	size_t		from_fresh = editor->nfresh;
-	size_t		to = from_long + from_fresh;
+	size_t		from_long;
+	size_t		from_fresh;
+	size_t		to;
 	FavStatus	status;
 
-	if (from_fresh == 0)
+	if (editor->nfresh == 0)
 		return FAV_OK;
 	status = own_deleted(editor, editor->nfresh);
 	if (status != FAV_OK)
 		return status;
+	if (editor->nforgotten > 0)
+		drop_forgotten(editor);
 
 	/* in place, from the end */
+	from_long = filter->ndeleted;
+	from_fresh = editor->nfresh;
+	to = from_long + from_fresh;
 	while (from_fresh > 0)
 	{
 		uint64_t	fresh = fav_load64(editor->fresh + 8 * (from_fresh - 1));
@@ -293,7 +335,7 @@ sweep_deleted(FavEditor *editor)
 }
 
 /*
- * Make room for one more deleted hash, so that remember_deleted() cannot fail.
+ * Make room for one more deleted hash, so that toggle_deleted() cannot fail.
  * When the list is about to reach a power of two it is merged and swept.  That
  * depends on nothing but the number of deleted hashes: one big edit gives the same
  * bytes as many small ones.
@@ -301,7 +343,7 @@ sweep_deleted(FavEditor *editor)
 static FavStatus
 prepare_deleted(FavEditor *editor)
 {
-	uint32_t	count = editor->filter.ndeleted + editor->nfresh + 1;
+	uint32_t	count = count_deleted(editor) + 1;
 	bool		sweep = count >= SWEEP_FROM && (count & (count - 1)) == 0;
 	FavStatus	status;
 
@@ -315,41 +357,44 @@ prepare_deleted(FavEditor *editor)
 	return status;
 }
 
+/* The hash is deleted now, or no more: fresh, which has room, gets or loses it. */
 static void
-remember_deleted(FavEditor *editor, uint64_t hash)
+toggle_deleted(FavEditor *editor, uint64_t hash)
 {
 	uint32_t	at = fav_hashes_position(editor->fresh, editor->nfresh, hash);
+	uint8_t    *place = editor->fresh + 8 * at;
+	bool		in_long = fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
 
-	memmove(editor->fresh + 8 * (at + 1), editor->fresh + 8 * at, 8 * (editor->nfresh - at));
-	fav_store64(editor->fresh + 8 * at, hash);
-	editor->nfresh++;
+	if (at < editor->nfresh && fav_load64(place) == hash)
+	{
+		editor->nfresh--;
+		memmove(place, place + 8, 8 * (editor->nfresh - at));
+		editor->nforgotten -= in_long;
+	}
+	else
+	{
+		memmove(place + 8, place, 8 * (editor->nfresh - at));
+		fav_store64(place, hash);
+		editor->nfresh++;
+		editor->nforgotten += in_long;
+	}
 }
 
 /* Take a hash out of deleted.  *found says whether it was there. */
 static FavStatus
 forget_deleted(FavEditor *editor, uint64_t hash, bool *found)
 {
-	FavFilter  *filter = &editor->filter;
-	uint32_t	at = fav_hashes_position(editor->fresh, editor->nfresh, hash);
-	FavStatus	status;
-
-	*found = true;
-	if (at < editor->nfresh && fav_load64(editor->fresh + 8 * at) == hash)
-	{
-		editor->nfresh--;
-		memmove(editor->fresh + 8 * at, editor->fresh + 8 * (at + 1), 8 * (editor->nfresh - at));
-		return FAV_OK;
-	}
-	*found = fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+	*found = is_deleted(editor, hash);
 	if (!*found)
 		return FAV_OK;
-	status = own_deleted(editor, 0);
-	if (status != FAV_OK)
-		return status;
-	at = fav_hashes_position(filter->deleted, filter->ndeleted, hash);
-	filter->ndeleted--;
-	memmove(editor->own_deleted + 8 * (size_t) at, editor->own_deleted + 8 * (size_t) (at + 1),
-			8 * (size_t) (filter->ndeleted - at));
+	if (editor->nfresh == FAV_FRESH_MAX)
+	{
+		FavStatus	status = merge_fresh(editor);
+
+		if (status != FAV_OK)
+			return status;
+	}
+	toggle_deleted(editor, hash);
 	return FAV_OK;
 }
 
@@ -565,6 +610,7 @@ drop_empty_slices(FavEditor *editor)
 	filter->ndeleted = 0;
 	filter->elements = 0;
 	editor->nfresh = 0;
+	editor->nforgotten = 0;
 }
 
 /*
@@ -663,7 +709,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 	 * need not have one: what the slice reports may be a false positive.
 	 */
 	if (remove_recent(editor, hash) || reporting > 1)
-		remember_deleted(editor, hash);
+		toggle_deleted(editor, hash);
 	else
 	{
 		status = fav_editor_own_slice(editor, home);
@@ -672,7 +718,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 		cleared = fav_slice_clear(&filter->slices[home], editor->own_blocks[home],
 								  filter->params.region_size, hash);
 		if (is_close(&filter->slices[home], cleared))
-			remember_deleted(editor, hash);
+			toggle_deleted(editor, hash);
 	}
 	editor->changed = true;
 	count_out(filter);

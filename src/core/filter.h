@@ -28,7 +28,7 @@ extern void fav_free(void *memory);
  */
 extern void fav_pause(void);
 
-/* Deleted hashes that an editor has collected before it merges them in. */
+/* Changes to the deleted hashes that an editor collects before it merges them in. */
 #define FAV_FRESH_MAX		512
 
 /*
@@ -49,9 +49,10 @@ typedef struct FavEditor
 	uint8_t    *own_deleted;	/* NULL: the list is untouched */
 	uint32_t	own_deleted_max;
 	uint32_t	nfresh;
+	uint32_t	nforgotten;		/* how many of fresh are in deleted */
 	bool		changed;		/* anything at all, since it was opened */
 	FavSketch	sketch;			/* of recent */
-	uint8_t		fresh[FAV_FRESH_MAX * 8];	/* deleted too, ascending */
+	uint8_t		fresh[FAV_FRESH_MAX * 8];	/* deleted too, or no more; ascending */
 	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
 } FavEditor;
 
