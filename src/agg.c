@@ -47,12 +47,17 @@ agg_params(FunctionCallInfo fcinfo)
 static void
 check_same_params(const FavParams *first, const FavParams *now)
 {
-	if (first->error_rate != now->error_rate || first->capacity != now->capacity)
+	if (first->error_rate != now->error_rate)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("error_rate and capacity must be the same for all rows of a group"),
-				 errdetail("They were %g and " UINT64_FORMAT ", and are %g and " UINT64_FORMAT ".",
-						   first->error_rate, first->capacity, now->error_rate, now->capacity)));
+				 errmsg("error_rate must be the same for all rows of a group"),
+				 errdetail("It was %g, and is %g.", first->error_rate, now->error_rate)));
+	if (first->capacity != now->capacity)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("capacity must be the same for all rows of a group"),
+				 errdetail("It was " UINT64_FORMAT ", and is " UINT64_FORMAT ".",
+						   first->capacity, now->capacity)));
 }
 
 static inline Datum

@@ -137,6 +137,9 @@ selectivity(PlannerInfo *root, List *args, bool any, int varRelid)
 		element = swap;
 	}
 
+	/* an integer column is cast to bigint; its statistics are its own */
+	element = strip_implicit_coercions(element);
+
 	/* a pair has no statistics of its own */
 	share = list_length(args) == 2 ? contained_share(root, filter, element, varRelid) : DEFAULT_CONTAINED;
 	if (type_is_array(exprType(element)))
