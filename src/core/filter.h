@@ -112,4 +112,37 @@ fav_sketch_may_contain(const FavSketch *sketch, uint64_t hash)
 	return sketch->words[bit / 64] >> bit % 64 & 1;
 }
 
+static inline void
+fav_sketch_recent(FavSketch *sketch, const FavFilter *filter)
+{
+	uint32_t	i;
+
+	fav_sketch_clear(sketch);
+	for (i = 0; i < filter->nrecent; i++)
+		fav_sketch_add(sketch, fav_load64(filter->recent + 8 * i));
+}
+
+extern bool fav_chain_reports(const FavFilter *filter, uint64_t hash);
+
+/* Does some slice report the hash?  (Deleted may hide it.) */
+static inline bool
+fav_slices_report(const FavFilter *filter, uint64_t hash)
+{
+	/* one slice is what aggregates and rebuilds make */
+	if (filter->nslices == 1)
+		return fav_slice_contains(&filter->slices[0], filter->params.region_size, hash);
+	return fav_chain_reports(filter, hash);
+}
+
+/* fav_contains() with a sketch of recent, for many questions. */
+static inline bool
+fav_contains_sketched(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+{
+	if (fav_sketch_may_contain(sketch, hash) &&
+		fav_recent_contains(filter->recent, filter->nrecent, hash))
+		return true;
+	return fav_slices_report(filter, hash) &&
+		!fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+}
+
 #endif							/* FAV_FILTER_H */

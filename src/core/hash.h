@@ -81,6 +81,8 @@ fav_hash_block(uint64_t hash, uint32_t nblocks)
 	return (uint32_t) ((hash >> 32) * nblocks >> 32);
 }
 
+#define FAV_FIRST_FACTOR	UINT64_C(0x243f6a8885a308d3)
+
 /*
  * The bits of an element within its block, one after the other:
  *
@@ -108,7 +110,7 @@ fav_probe_column(FavProbe *probe)
 	 * columns are enough for any k, and for the step after the last.
 	 */
 	static const uint64_t factors[5] = {
-		UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707345),
+		FAV_FIRST_FACTOR, UINT64_C(0x13198a2e03707345),
 		UINT64_C(0xa4093822299f31d1), UINT64_C(0x082efa98ec4e6c89),
 		UINT64_C(0x452821e638d01377)
 	};
@@ -157,6 +159,35 @@ static inline uint8_t
 fav_probe_mask(const FavProbe *probe)
 {
 	return (uint8_t) (1u << probe->column % 8);
+}
+
+/*
+ * The same for questions, which are asked far more often and need no more than the
+ * first product most of the time: what does not depend on the block, to be
+ * computed once for all slices.
+ */
+typedef struct FavBits
+{
+	uint64_t	hash;
+	uint64_t	columns;		/* the first product, turned: column 0 is lowest */
+	size_t		lane;			/* where the lane of bit 0 begins in its block */
+} FavBits;
+
+static inline uint64_t
+fav_turn_columns(uint64_t columns)
+{
+	return columns << 9 | columns >> 55;
+}
+
+static inline FavBits
+fav_bits(uint64_t hash, uint32_t region_size)
+{
+	FavBits		bits;
+
+	bits.hash = hash;
+	bits.columns = fav_turn_columns(hash * FAV_FIRST_FACTOR);
+	bits.lane = (size_t) ((hash & UINT32_MAX) * region_size >> 32) * FAV_LANE_BYTES;
+	return bits;
 }
 
 #endif							/* FAV_HASH_H */

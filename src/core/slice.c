@@ -17,6 +17,19 @@ tracker_of(uint8_t *block, uint32_t region_size)
 	return block + (size_t) region_size * FAV_LANE_BYTES;
 }
 
+bool
+fav_block_contains_slowly(const uint8_t *block, uint32_t region_size, uint32_t k,
+						  uint64_t hash, uint32_t from)
+{
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	i;
+
+	for (i = 0; i < k; i++, fav_probe_next(&probe))
+		if (i >= from && !(block[fav_probe_byte(&probe)] & fav_probe_mask(&probe)))
+			return false;
+	return true;
+}
+
 uint32_t
 fav_slice_missing(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {

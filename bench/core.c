@@ -1,0 +1,426 @@
+/*
+ * core.c
+ *		The core alone, in nanoseconds an operation, next to a cuckoo filter.
+ *
+ *		core [elements [repetitions]]
+ *
+ * prints one line for each filter and operation, tab separated:
+ *
+ *		filter	operation	nanoseconds (median)	bits an element
+ *
+ * Both filters get the same hashes (XXH3 of a 64-bit id, computed within what is
+ * measured), hold the same elements and are asked in the same random order.  The
+ * repetitions of all filters are interleaved, each with other ids.
+ *
+ * The filters:
+ *
+ *		fav, sized		capacity known: one slice
+ *		fav, grown		started for 1,000 elements: a chain of slices
+ *		cuckoo			12-bit fingerprints, four to a bucket, partial-key
+ *						cuckoo hashing (Fan et al. 2014); false positives 0.2 %
+ *
+ * The cuckoo filter is as good as a straightforward one gets: buckets of six
+ * bytes are loaded as one word and compared four fingerprints at a time.  Its
+ * number of buckets is a power of two, so it has its best case at a million
+ * elements (95 % full) and wastes up to half of its space elsewhere.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "filter.h"
+
+void *
+fav_alloc(size_t size)
+{
+	return malloc(size);
+}
+
+void
+fav_free(void *memory)
+{
+	free(memory);
+}
+
+void
+fav_pause(void)
+{
+}
+
+static void *
+must_alloc(size_t size)
+{
+	void	   *memory = malloc(size);
+
+	if (memory == NULL)
+	{
+		fprintf(stderr, "core: out of memory\n");
+		exit(1);
+	}
+	return memory;
+}
+
+static double
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
+}
+
+static inline uint64_t
+next_random(uint64_t *state)
+{
+	uint64_t	z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/*
+ * The cuckoo filter
+ */
+
+#define MAX_KICKS	500
+
+typedef struct Cuckoo
+{
+	uint8_t    *buckets;		/* six bytes each, two more at the very end */
+	uint64_t	mask;
+	uint64_t	state;			/* of the random numbers for kicks */
+} Cuckoo;
+
+#define BUCKET_BITS		UINT64_C(0x0000ffffffffffff)
+
+static void
+cuckoo_init(Cuckoo *cuckoo, size_t elements)
+{
+	uint64_t	count = 1;
+
+	while ((double) count * 4 * 0.96 < (double) elements)
+		count *= 2;
+	cuckoo->mask = count - 1;
+	cuckoo->state = 1;
+	cuckoo->buckets = must_alloc(count * 6 + 2);
+	memset(cuckoo->buckets, 0, count * 6 + 2);
+}
+
+static inline uint64_t
+cuckoo_load(const Cuckoo *cuckoo, uint64_t bucket)
+{
+	return fav_load64(cuckoo->buckets + 6 * bucket);
+}
+
+static inline void
+cuckoo_store(Cuckoo *cuckoo, uint64_t bucket, uint64_t word)
+{
+	fav_store32(cuckoo->buckets + 6 * bucket, (uint32_t) word);
+	fav_store16(cuckoo->buckets + 6 * bucket + 4, (uint32_t) (word >> 32));
+}
+
+/* zero is the empty slot */
+static inline uint64_t
+cuckoo_fingerprint(uint64_t hash)
+{
+	uint64_t	fingerprint = hash >> 52;
+
+	return fingerprint + (fingerprint == 0);
+}
+
+static inline uint64_t
+cuckoo_other(const Cuckoo *cuckoo, uint64_t bucket, uint64_t fingerprint)
+{
+	return (bucket ^ fingerprint * UINT64_C(0x5bd1e995)) & cuckoo->mask;
+}
+
+/* The top bit of each slot that is zero.  Exact for the lowest such slot. */
+static inline uint64_t
+cuckoo_zeros(uint64_t word)
+{
+	return (word - UINT64_C(0x001001001001)) & ~word & UINT64_C(0x800800800800);
+}
+
+static inline uint64_t
+cuckoo_matches(uint64_t word, uint64_t fingerprint)
+{
+	return cuckoo_zeros((word & BUCKET_BITS) ^ fingerprint * UINT64_C(0x001001001001));
+}
+
+static inline bool
+cuckoo_contains(const Cuckoo *cuckoo, uint64_t hash)
+{
+	uint64_t	fingerprint = cuckoo_fingerprint(hash);
+	uint64_t	one = hash & cuckoo->mask;
+	uint64_t	two = cuckoo_other(cuckoo, one, fingerprint);
+
+	return (cuckoo_matches(cuckoo_load(cuckoo, one), fingerprint) |
+			cuckoo_matches(cuckoo_load(cuckoo, two), fingerprint)) != 0;
+}
+
+static inline bool
+cuckoo_put(Cuckoo *cuckoo, uint64_t bucket, uint64_t fingerprint)
+{
+	uint64_t	word = cuckoo_load(cuckoo, bucket);
+	uint64_t	zeros = cuckoo_zeros(word & BUCKET_BITS);
+
+	if (zeros == 0)
+		return false;
+	cuckoo_store(cuckoo, bucket, word | fingerprint << (__builtin_ctzll(zeros) - 11));
+	return true;
+}
+
+static bool
+cuckoo_insert(Cuckoo *cuckoo, uint64_t hash)
+{
+	uint64_t	fingerprint = cuckoo_fingerprint(hash);
+	uint64_t	bucket = hash & cuckoo->mask;
+	int			kick;
+
+	if (cuckoo_put(cuckoo, bucket, fingerprint))
+		return true;
+	bucket = cuckoo_other(cuckoo, bucket, fingerprint);
+	for (kick = 0; kick < MAX_KICKS; kick++)
+	{
+		uint64_t	word;
+		uint64_t	old;
+		int			shift;
+
+		if (cuckoo_put(cuckoo, bucket, fingerprint))
+			return true;
+		shift = 12 * (int) (next_random(&cuckoo->state) & 3);
+		word = cuckoo_load(cuckoo, bucket);
+		old = word >> shift & 0xfff;
+		cuckoo_store(cuckoo, bucket, word ^ (old ^ fingerprint) << shift);
+		fingerprint = old;
+		bucket = cuckoo_other(cuckoo, bucket, fingerprint);
+	}
+	return false;
+}
+
+static bool
+cuckoo_delete(Cuckoo *cuckoo, uint64_t hash)
+{
+	uint64_t	fingerprint = cuckoo_fingerprint(hash);
+	uint64_t	bucket = hash & cuckoo->mask;
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		uint64_t	word = cuckoo_load(cuckoo, bucket);
+		uint64_t	matches = cuckoo_matches(word, fingerprint);
+
+		if (matches != 0)
+		{
+			cuckoo_store(cuckoo, bucket, word ^ fingerprint << (__builtin_ctzll(matches) - 11));
+			return true;
+		}
+		bucket = cuckoo_other(cuckoo, bucket, fingerprint);
+	}
+	return false;
+}
+
+/*
+ * What is measured
+ */
+
+#define FILTERS			3
+#define OPERATIONS		4
+#define MAX_REPETITIONS 101
+
+static const char *const filter_names[FILTERS] = {"fav, sized", "fav, grown", "cuckoo"};
+static const char *const operation_names[OPERATIONS] = {"miss", "hit", "insert", "delete"};
+
+static double measured[FILTERS][OPERATIONS][MAX_REPETITIONS];
+static double bits[FILTERS];
+
+/* What the ids of a repetition are: elements, and as many that are not. */
+typedef struct Ids
+{
+	size_t		count;
+	size_t		deleted;
+	int64_t    *inside;
+	int64_t    *shuffled;		/* the same in another order */
+	int64_t    *outside;
+} Ids;
+
+static void
+make_ids(Ids *ids, uint64_t seed)
+{
+	uint64_t	state = seed;
+	size_t		i;
+
+	for (i = 0; i < ids->count; i++)
+	{
+		ids->inside[i] = ids->shuffled[i] = (int64_t) next_random(&state);
+		ids->outside[i] = (int64_t) next_random(&state);
+	}
+	for (i = ids->count; i > 1; i--)
+	{
+		size_t		j = next_random(&state) % i;
+		int64_t		swap = ids->shuffled[i - 1];
+
+		ids->shuffled[i - 1] = ids->shuffled[j];
+		ids->shuffled[j] = swap;
+	}
+}
+
+/* The answers are counted and checked, so that none of the work can be left out. */
+static void
+expect(bool right, const char *what)
+{
+	if (!right)
+	{
+		fprintf(stderr, "core: wrong answers from %s\n", what);
+		exit(1);
+	}
+}
+
+static void
+measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
+{
+	FavParams	params = {.capacity = capacity, .seed = 0, .error_rate = 0.01, .region_size = 7};
+	FavEditor	editor;
+	const FavFilter *result;
+	FavFilter	filter;
+	FavSketch	sketch;
+	uint8_t    *value;
+	size_t		found;
+	double		start;
+	size_t		i;
+
+	start = now();
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < ids->count; i++)
+		if (fav_editor_add(&editor, fav_hash_integer(ids->inside[i], 0)) != FAV_OK)
+			expect(false, "insert");
+	times[2] = (now() - start) / (double) ids->count;
+
+	/* asking works on the bytes of a value, as a cached reader does */
+	expect(fav_editor_finish(&editor, &result) == FAV_OK, "finish");
+	bits[number] = (double) fav_size(result) * 8 / (double) ids->count;
+	value = must_alloc(fav_size(result));
+	fav_write(result, value);
+	{
+		FavProblem	problem;
+
+		expect(fav_open(&filter, value, fav_size(result), fav_size(result), &problem) == FAV_OK, "open");
+	}
+	fav_sketch_recent(&sketch, &filter);
+
+	start = now();
+	for (i = 0, found = 0; i < ids->count; i++)
+		found += fav_contains_sketched(&filter, &sketch, fav_hash_integer(ids->outside[i], 0));
+	times[0] = (now() - start) / (double) ids->count;
+	expect(found < ids->count / 50, "miss");
+
+	start = now();
+	for (i = 0, found = 0; i < ids->count; i++)
+		found += fav_contains_sketched(&filter, &sketch, fav_hash_integer(ids->shuffled[i], 0));
+	times[1] = (now() - start) / (double) ids->count;
+	expect(found == ids->count, "hit");
+
+	start = now();
+	for (i = 0; i < ids->deleted; i++)
+		if (fav_editor_del(&editor, fav_hash_integer(ids->shuffled[i], 0)) != FAV_OK)
+			expect(false, "delete");
+	times[3] = (now() - start) / (double) ids->deleted;
+	fav_editor_close(&editor);
+	free(value);
+}
+
+static void
+measure_cuckoo(const Ids *ids, int number, double *times)
+{
+	Cuckoo		cuckoo;
+	size_t		found;
+	double		start;
+	size_t		i;
+
+	start = now();
+	cuckoo_init(&cuckoo, ids->count);
+	for (i = 0, found = 0; i < ids->count; i++)
+		found += cuckoo_insert(&cuckoo, fav_hash_integer(ids->inside[i], 0));
+	times[2] = (now() - start) / (double) ids->count;
+	expect(found == ids->count, "cuckoo insert");
+	bits[number] = (double) (cuckoo.mask + 1) * 48 / (double) ids->count;
+
+	start = now();
+	for (i = 0, found = 0; i < ids->count; i++)
+		found += cuckoo_contains(&cuckoo, fav_hash_integer(ids->outside[i], 0));
+	times[0] = (now() - start) / (double) ids->count;
+	expect(found < ids->count / 50, "cuckoo miss");
+
+	start = now();
+	for (i = 0, found = 0; i < ids->count; i++)
+		found += cuckoo_contains(&cuckoo, fav_hash_integer(ids->shuffled[i], 0));
+	times[1] = (now() - start) / (double) ids->count;
+	expect(found == ids->count, "cuckoo hit");
+
+	start = now();
+	for (i = 0, found = 0; i < ids->deleted; i++)
+		found += cuckoo_delete(&cuckoo, fav_hash_integer(ids->shuffled[i], 0));
+	times[3] = (now() - start) / (double) ids->deleted;
+	expect(found == ids->deleted, "cuckoo delete");
+	free(cuckoo.buckets);
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+int
+main(int argc, char **argv)
+{
+	Ids			ids;
+	int			repetitions = argc > 2 ? atoi(argv[2]) : 11;
+	int			repetition;
+	int			filter;
+	int			operation;
+
+	ids.count = argc > 1 ? (size_t) atoll(argv[1]) : 1000000;
+	if (ids.count < 1000 || repetitions < 1 || repetitions > MAX_REPETITIONS)
+	{
+		fprintf(stderr, "usage: core [elements (1000 or more) [repetitions (at most %d)]]\n", MAX_REPETITIONS);
+		return 2;
+	}
+	ids.deleted = ids.count / 10;
+	ids.inside = must_alloc(ids.count * 8);
+	ids.shuffled = must_alloc(ids.count * 8);
+	ids.outside = must_alloc(ids.count * 8);
+
+	for (repetition = 0; repetition < repetitions; repetition++)
+	{
+		make_ids(&ids, (uint64_t) repetition);
+		for (filter = 0; filter < FILTERS; filter++)
+		{
+			double		times[OPERATIONS];
+
+			if (filter == 0)
+				measure_fav(&ids, filter, ids.count, times);
+			else if (filter == 1)
+				measure_fav(&ids, filter, 1000, times);
+			else
+				measure_cuckoo(&ids, filter, times);
+			for (operation = 0; operation < OPERATIONS; operation++)
+				measured[filter][operation][repetition] = times[operation];
+		}
+	}
+
+	for (filter = 0; filter < FILTERS; filter++)
+		for (operation = 0; operation < OPERATIONS; operation++)
+		{
+			double	   *values = measured[filter][operation];
+
+			qsort(values, (size_t) repetitions, sizeof(double), compare_doubles);
+			printf("%s\t%s\t%.1f\t%.2f\n", filter_names[filter], operation_names[operation],
+				   values[repetitions / 2], bits[filter]);
+		}
+	return 0;
+}
