@@ -272,7 +272,9 @@ private_server()
 		mkdir -p "$root${dir%/*}"
 		cp -rs "$dir" "$root${dir%/*}"
 	done
-	find "$root" -type l \( -name 'fav.so' -o -name 'fav.control' -o -name 'fav--*' \) -delete
+	# Without a fav that is installed there.
+	find "$root" -type l \( -name 'fav.so' -o -name 'fav.control' -o -name 'fav--*' -o \
+		-path '*/bitcode/fav*' \) -delete
 
 	for dir in includedir pkgincludedir includedir-server
 	do
