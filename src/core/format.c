@@ -48,8 +48,9 @@ parse_header(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	if (filter->params.region_size < 1 || filter->params.region_size > FAV_MAX_REGION_SIZE)
 		return malformed(problem, "Region size is %u, but must be between 1 and %d.",
 						 filter->params.region_size, FAV_MAX_REGION_SIZE);
-	if (filter->params.capacity < 1)
-		return malformed(problem, "Capacity must be at least 1.");
+	if (filter->params.capacity < 1 || filter->params.capacity > FAV_MAX_ELEMENTS)
+		return malformed(problem, "Capacity is %llu, but must be between 1 and %llu.",
+						 (unsigned long long) filter->params.capacity, (unsigned long long) FAV_MAX_ELEMENTS);
 	/* written so that NaN fails */
 	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
 		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",

@@ -41,7 +41,8 @@
 #define FAV_AT_NDELETED		8	/* u32; 0 while there are no slices */
 #define FAV_AT_ELEMENTS		12	/* u64, elements in the slices; 0 while there
 								 * are none */
-#define FAV_AT_CAPACITY		20	/* u64, what the first slice is sized for */
+#define FAV_AT_CAPACITY		20	/* u64, what the first slice is sized for: 1 ..
+								 * FAV_MAX_ELEMENTS */
 #define FAV_AT_SEED			28	/* u64, seed of the hash function */
 #define FAV_AT_ERROR_RATE	36	/* IEEE 754 double, above 0 and at most 1 */
 #define FAV_HEADER_SIZE		44

@@ -106,6 +106,8 @@ test_header(const Value *value)
 		{"region size 255", FAV_AT_REGION_SIZE, 1, 255, "Region size is 255"},
 		{"another region size", FAV_AT_REGION_SIZE, 1, 8, "add up to"},
 		{"capacity 0", FAV_AT_CAPACITY, 8, 0, "Capacity"},
+		{"capacity too large", FAV_AT_CAPACITY, 8, FAV_MAX_ELEMENTS + 1, "Capacity"},
+		{"capacity UINT64_MAX", FAV_AT_CAPACITY, 8, UINT64_MAX, "Capacity"},
 		{"33 slices", FAV_AT_NSLICES, 1, 33, "33 slices"},
 		{"255 slices", FAV_AT_NSLICES, 1, 255, "255 slices"},
 		{"no slices", FAV_AT_NSLICES, 1, 0, "without slices"},
@@ -253,7 +255,7 @@ test_huge(void)
 		bytes[FAV_AT_REGION_SIZE] = FAV_MAX_REGION_SIZE;
 		bytes[FAV_AT_NSLICES] = (uint8_t) slices;
 		fav_store32(bytes + FAV_AT_NDELETED, UINT32_MAX);
-		fav_store64(bytes + FAV_AT_CAPACITY, UINT64_MAX);
+		fav_store64(bytes + FAV_AT_CAPACITY, FAV_MAX_ELEMENTS);
 		fav_store64(bytes + FAV_AT_ERROR_RATE, rate_bits);
 		for (i = 0; i < slices; i++)
 		{

@@ -1,0 +1,156 @@
+-- Every refusal, with its class, what was wrong and what would be right.
+
+CREATE FUNCTION complaint(query text) RETURNS TABLE (complaint text) LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+	hint text;
+BEGIN
+	EXECUTE query;
+	complaint := 'none';
+	RETURN NEXT;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+	complaint := SQLSTATE || ' ' || SQLERRM;
+	RETURN NEXT;
+	FOREACH complaint IN ARRAY array_remove(ARRAY[detail, hint], '') LOOP
+		complaint := '      ' || complaint;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+\pset tuples_only on
+\pset format unaligned
+
+-- Parameters
+SELECT complaint('SELECT fav_new(0)');
+SELECT complaint('SELECT fav_new(-1)');
+SELECT complaint('SELECT fav_new(1000000000000)');
+SELECT complaint('SELECT fav_new(9223372036854775807)');
+SELECT complaint('SELECT fav_new(error_rate => 0)');
+SELECT complaint('SELECT fav_new(error_rate => -0.25)');
+SELECT complaint('SELECT fav_new(error_rate => 0.75)');
+SELECT complaint('SELECT fav_new(error_rate => ''NaN'')');
+SELECT complaint('SELECT fav_new(error_rate => ''Infinity'')');
+SELECT complaint('SELECT fav_new(error_rate => 1e-7)');
+SELECT complaint('SELECT fav_new(region_size => 0)');
+SELECT complaint('SELECT fav_new(region_size => -1)');
+SELECT complaint('SELECT fav_new(region_size => 32)');
+-- the ends of what is allowed
+SELECT complaint('SELECT fav_new(1, 0.5, 1), fav_new(1, 0.5, 31), fav_new(1, 1e-6, 1), fav_new(1000000, 1e-6, 31)');
+SELECT complaint('SELECT fav_add(fav_new(1, 1e-6, r), ARRAY(SELECT generate_series(1, 1000))) FROM unnest(ARRAY[1, 31]) r');
+
+-- Text
+SELECT complaint($$SELECT ''::fav$$);
+SELECT complaint($$SELECT 'post'::fav$$);
+SELECT complaint($$SELECT '42'::fav$$);
+SELECT complaint($$SELECT '{1,2}'::fav$$);
+SELECT complaint($$SELECT '\'::fav$$);
+SELECT complaint($$SELECT '\x'::fav$$);
+SELECT complaint($$SELECT '\x010'::fav$$);
+SELECT complaint($$SELECT '\x01zz'::fav$$);
+SELECT complaint($$SELECT '\x0 '::fav$$);
+SELECT complaint($$SELECT '\x0100'::fav$$);
+
+-- Bytes.  Where each field is: src/core/format.h.
+CREATE FUNCTION spoilt(value bytea, at int, bytes bytea) RETURNS TABLE (complaint text) LANGUAGE sql AS $$
+	SELECT complaint(format('SELECT %L::bytea::fav', overlay(value PLACING bytes FROM at + 1)))
+$$;
+CREATE TEMP TABLE good AS
+SELECT fav_add(NULL, ARRAY[1, 2])::bytea AS small,
+	fav_del(fav_add(fav_new(256, 0.2), ARRAY(SELECT generate_series(1, 256))), ARRAY(SELECT generate_series(1, 100)))::bytea AS large;
+SELECT complaint(format('SELECT %L::bytea::fav, %L::bytea::fav', small, large)) FROM good;
+SELECT (fav_stats(large::fav)).slices, (fav_stats(large::fav)).recent, (fav_stats(large::fav)).deleted > 2 FROM good;
+-- too short, too long
+SELECT complaint($$SELECT '\x'::bytea::fav$$);
+SELECT complaint(format('SELECT %L::bytea::fav', substr(small, 1, 43))) FROM good;
+SELECT complaint(format('SELECT %L::bytea::fav', substr(small, 1, 44))) FROM good;
+SELECT complaint(format('SELECT %L::bytea::fav', substr(small, 1, length(small) - 1))) FROM good;
+SELECT complaint(format('SELECT %L::bytea::fav', small || '\x00'::bytea)) FROM good;
+SELECT regexp_replace(complaint(format('SELECT %L::bytea::fav', substr(large, 1, length(large) - 1))), '[0-9]{3,} b.*[0-9]', 'N bytes ... M') FROM good;
+SELECT regexp_replace(complaint(format('SELECT %L::bytea::fav', large || '\x00'::bytea)), '[0-9]{3,} b.*[0-9]', 'N bytes ... M') FROM good;
+-- version, flags, reserved
+SELECT spoilt(small, 0, '\x00') FROM good;
+SELECT spoilt(small, 0, '\x02') FROM good;
+SELECT spoilt(small, 1, '\x01') FROM good;
+SELECT spoilt(small, 6, '\x01') FROM good;
+SELECT spoilt(small, 7, '\x80') FROM good;
+-- region size, capacity, error rate
+SELECT spoilt(small, 2, '\x00') FROM good;
+SELECT spoilt(small, 2, '\x20') FROM good;
+SELECT spoilt(small, 20, '\x0000000000000000') FROM good;
+SELECT spoilt(small, 20, '\xffffffffffffffff') FROM good;
+SELECT spoilt(small, 36, '\x0000000000000000') FROM good;
+SELECT spoilt(small, 36, '\x000000000000f0bf') FROM good;
+SELECT spoilt(small, 36, '\x0000000000000040') FROM good;
+SELECT spoilt(small, 36, '\x000000000000f87f') FROM good;
+SELECT spoilt(small, 36, '\x000000000000f07f') FROM good;
+-- counts
+SELECT spoilt(small, 3, '\x21') FROM good;
+SELECT spoilt(small, 4, '\x8100') FROM good;
+SELECT spoilt(small, 4, '\x0300') FROM good;
+SELECT spoilt(small, 4, '\x0100') FROM good;
+SELECT spoilt(small, 8, '\x01') FROM good;
+SELECT spoilt(small, 12, '\x01') FROM good;
+SELECT spoilt(large, 12, '\xffffffffffffffff') FROM good;
+SELECT regexp_replace(spoilt(large, 8, '\xffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, 44, '\xffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+-- the slice directory
+SELECT spoilt(large, 44, '\x00000000') FROM good;
+SELECT spoilt(large, 48, '\x00') FROM good;
+SELECT spoilt(large, 48, '\x21') FROM good;
+SELECT spoilt(large, 49, '\x01') FROM good;
+SELECT spoilt(large, 51, '\x01') FROM good;
+SELECT regexp_replace(spoilt(large, 52, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, 60, '\x0000000000000000'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, 60, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+-- the lists: recent unique, deleted ascending and unique, none in both
+SELECT spoilt(small, 44, substr(small, 53, 8)) FROM good;
+SELECT spoilt(large, length(large) - 16, substr(large, length(large) - 7, 8) || substr(large, length(large) - 15, 8)) FROM good;
+SELECT spoilt(large, length(large) - 8, substr(large, length(large) - 15, 8)) FROM good;
+SELECT spoilt(large, 68, substr(large, length(large) - 7, 8)) FROM good;
+-- a bit more than was counted
+SELECT regexp_replace(spoilt(large, length(large) - 8 * (fav_stats(large::fav)).deleted - 128, '\xffffffffffffffffffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+
+-- The same through the text form, without raising where the server can (16 and later)
+SELECT complaint(format('SELECT %L::fav', overlay(small PLACING '\x02' FROM 1))) FROM good;
+DO $$
+DECLARE
+	valid boolean;
+	text text;
+BEGIN
+	IF current_setting('server_version_num')::int >= 160000 THEN
+		FOREACH text IN ARRAY ARRAY['', 'post', '\x', '\x0', '\xzz', '\x0100', fav_new()::text || '00'] LOOP
+			EXECUTE 'SELECT pg_input_is_valid($1, ''fav'')' INTO valid USING text;
+			ASSERT NOT valid, text;
+		END LOOP;
+		EXECUTE 'SELECT pg_input_is_valid($1, ''fav'')' INTO valid USING fav_add(NULL, 42)::text;
+		ASSERT valid;
+	END IF;
+END
+$$;
+
+-- A value that would become too large: a full list, and a first slice of 8,000,000,000
+CREATE TEMP TABLE full_list AS
+SELECT overlay(fav_add(NULL, ARRAY(SELECT generate_series(1, 128)))::bytea PLACING '\x0050d6dc01000000' FROM 21)::fav AS f;
+SELECT complaint('SELECT fav_add(f, 129) FROM full_list');
+SELECT complaint('SELECT fav_add(f, ARRAY(SELECT generate_series(100, 200))) FROM full_list');
+SELECT complaint('SELECT fav_add(f, 128), fav_del(f, 1), fav_add(fav_del(f, 1), 129) FROM full_list');
+
+-- A value of 32 full slices has no room for another
+CREATE TEMP TABLE full_chain AS
+SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0000'::bytea || '\x00000000'::bytea || '\x2000000000000000'::bytea || substr(f::bytea, 21, 24)
+	|| decode(repeat('01000000' || '01' || '000000' || '0100000000000000' || '0100000000000000', 32), 'hex') || substr(f::bytea, 45)
+	|| decode(repeat('01' || repeat('00', 127), 32), 'hex'))::fav AS f
+FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f;
+SELECT (fav_stats(f)).slices FROM full_chain;
+SELECT complaint('SELECT fav_add(f, 129) FROM full_chain');
+
+-- An extreme error rate on the wire is no trap either
+SELECT complaint(format('SELECT fav_add(%L::bytea::fav, 129)', overlay(f::bytea PLACING rate FROM 37)))
+FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f, (VALUES ('\x0000000000000001'::bytea), ('\x000000000000f03f')) v (rate);
+
+\pset tuples_only off
+\pset format aligned
+DROP TABLE good, full_list, full_chain;
+DROP FUNCTION spoilt;
+DROP FUNCTION complaint;
