@@ -1,0 +1,49 @@
+-- What the extension consists of: complete, commented, marked as what it is.
+
+CREATE TEMP VIEW members AS
+SELECT classid, objid, pg_describe_object(classid, objid, 0) AS object FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav') AND deptype = 'e';
+
+-- The names are final: none may be missing
+SELECT name AS missing_function
+FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
+	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild']) name
+WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
+SELECT name, array_length(array_agg(p.oid), 1) AS signatures
+FROM unnest(ARRAY['fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_agg']) name
+JOIN (members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass) ON proname = name GROUP BY name ORDER BY name COLLATE "C";
+SELECT format('%s %s %s', l, o, r) AS missing_operator
+FROM unnest(ARRAY['bigint', 'text', 'uuid', 'bytea']) e,
+	LATERAL (VALUES ('fav', '@>', e), (e, '<@', 'fav'), ('fav', '+', e), ('fav', '-', e), ('fav', '@>', e || '[]'), ('fav', '&&', e || '[]')) v (l, o, r)
+WHERE NOT EXISTS (SELECT FROM members JOIN pg_operator ON oid = objid AND classid = 'pg_operator'::regclass
+	WHERE oprname = o AND oprleft = l::regtype AND oprright = r::regtype);
+SELECT o.oid::regoperator AS union_operator FROM members JOIN pg_operator o ON oid = objid AND classid = 'pg_operator'::regclass WHERE oprname = '||';
+
+-- Every function, operator, type, view has its comment (a type's array and a view's rule have not)
+SELECT object AS uncommented FROM members
+WHERE classid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_class'::regclass)
+	AND NOT EXISTS (SELECT FROM pg_class WHERE oid = objid AND relkind NOT IN ('r', 'v'))
+	AND obj_description(objid, classid::regclass::name) IS NULL;
+SELECT obj_description('fav'::regtype, 'pg_type') AS fav;
+
+-- What takes or gives a filter depends on its arguments only, and may run in a worker
+SELECT p.oid::regprocedure AS not_immutable_or_not_parallel_safe FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
+WHERE (prorettype = 'fav'::regtype OR 'fav'::regtype = ANY (proargtypes)) AND (provolatile <> 'i' OR proparallel <> 's')
+	AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'c');
+
+-- NULL is the empty filter, so what asks or changes one is not strict
+SELECT p.oid::regprocedure AS strict FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
+WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild');
+
+-- Every <@ is the commutator of its @>
+SELECT o.oid::regoperator AS without_commutator FROM members JOIN pg_operator o ON oid = objid AND classid = 'pg_operator'::regclass
+WHERE oprname IN ('@>', '<@') AND oprcom = 0 AND NOT EXISTS (SELECT FROM pg_type WHERE oid = oprright AND typelem <> 0 AND typlen = -1);
+
+-- The type: out of line without compression, and for slices of it to be fetched
+SELECT typlen, typalign, typstorage, typreceive, typsend FROM pg_type WHERE oid = 'fav'::regtype;
+
+-- Members are named fav or fav_..., all of them
+SELECT object AS strange_name FROM members LEFT JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass
+	LEFT JOIN pg_class c ON c.oid = objid AND classid = 'pg_class'::regclass LEFT JOIN pg_type t ON t.oid = objid AND classid = 'pg_type'::regclass
+WHERE coalesce(proname, relname, typname) !~ '^_?fav(_|$)';
+DROP VIEW members;

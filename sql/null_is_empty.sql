@@ -1,0 +1,57 @@
+-- NULL is the empty filter, and a NULL element is no element.
+
+-- So a feed needs no special case for someone who never hid anything.
+CREATE TEMP TABLE reader (id int, hidden fav);
+CREATE TEMP TABLE post (id bigint);
+INSERT INTO reader VALUES (1, NULL), (2, fav_add(NULL, 3)), (3, fav_new());
+INSERT INTO post SELECT generate_series(1, 5);
+SELECT r.id AS reader, array_agg(p.id ORDER BY p.id) AS feed
+FROM reader r, post p WHERE NOT fav_contains(r.hidden, p.id) GROUP BY r.id ORDER BY r.id;
+SELECT r.id AS reader, array_agg(p.id ORDER BY p.id) AS feed
+FROM reader r, post p WHERE NOT r.hidden @> p.id GROUP BY r.id ORDER BY r.id;
+SELECT id AS reader, fav_filter(hidden, ARRAY[5, 4, 3, 2, 1]) AS feed FROM reader ORDER BY id;
+
+-- A NULL filter contains nothing
+SELECT fav_contains(NULL, 42) AS "bigint", fav_contains(NULL, 'a'::text) AS "text",
+	fav_contains(NULL, '00000000-0000-0000-0000-000000000001'::uuid) AS "uuid",
+	fav_contains(NULL, '\x01'::bytea) AS "bytea", fav_contains(NULL, 1, 2) AS pair;
+SELECT fav_contains_any(NULL, ARRAY[1, 2]) AS "any", fav_contains_all(NULL, ARRAY[1, 2]) AS "all",
+	fav_contains_any(NULL, '{}'::bigint[]) AS any_of_none, fav_contains_all(NULL, '{}'::bigint[]) AS all_of_none;
+SELECT fav_filter(NULL, ARRAY[1, NULL, 2]), fav_count(NULL), fav_needs_rebuild(NULL);
+SELECT NULL::fav @> 42 AS contains, 42 <@ NULL::fav AS contained,
+	NULL::fav && ARRAY[42] AS "any", NULL::fav @> ARRAY[42] AS "all";
+
+-- Adding to it starts a filter with the default parameters, deleting leaves it
+SELECT fav_add(NULL, 42)::bytea = fav_add(fav_new(), 42)::bytea AS element,
+	fav_add(NULL, ARRAY[1, 2])::bytea = fav_add(fav_new(), ARRAY[1, 2])::bytea AS elements,
+	fav_add(NULL, '{}'::bigint[])::bytea = fav_new()::bytea AS no_elements,
+	fav_add(NULL, 1, 2)::bytea = fav_add(fav_new(), 1, 2)::bytea AS pair,
+	(NULL::fav + 42)::bytea = fav_add(fav_new(), 42)::bytea AS plus;
+SELECT fav_del(NULL, 42) IS NULL AS element, fav_del(NULL, ARRAY[1, 2]) IS NULL AS elements,
+	fav_del(NULL, 1, 2) IS NULL AS pair, NULL::fav - 42 IS NULL AS minus;
+
+-- Asking for NULL gives NULL, as everywhere in SQL
+SELECT fav_contains(f, NULL::bigint) IS NULL AS "bigint", fav_contains(f, NULL::text) IS NULL AS "text",
+	fav_contains(f, NULL::uuid) IS NULL AS "uuid", fav_contains(f, NULL::bytea) IS NULL AS "bytea",
+	fav_contains(f, NULL, 2) IS NULL AND fav_contains(f, 1, NULL) IS NULL AS pair,
+	f @> NULL::bigint IS NULL AND NULL::bigint <@ f IS NULL AS operators,
+	fav_contains_any(f, NULL::bigint[]) IS NULL AS "any", fav_contains_all(f, NULL::bigint[]) IS NULL AS "all",
+	fav_filter(f, NULL::bigint[]) IS NULL AS filter
+FROM (VALUES (NULL::fav), (fav_new()), (fav_add(fav_new(), 42))) v (f);
+
+-- Adding and deleting it changes nothing
+SELECT count(*) AS results, count(*) FILTER (WHERE g::bytea IS DISTINCT FROM f::bytea) AS changed
+FROM (VALUES (NULL::fav), (fav_new()), (fav_add(fav_new(), 42))) v (f),
+	LATERAL (VALUES (fav_add(f, NULL::bigint)), (fav_add(f, NULL::text)), (fav_add(f, NULL::uuid)), (fav_add(f, NULL::bytea)),
+		(fav_add(f, NULL::bigint[])), (fav_add(f, NULL::text[])), (fav_add(f, NULL::uuid[])), (fav_add(f, NULL::bytea[])),
+		(fav_add(f, 1, NULL)), (fav_add(f, NULL, 1)), (f + NULL::bigint),
+		(fav_del(f, NULL::bigint)), (fav_del(f, NULL::text)), (fav_del(f, NULL::uuid)), (fav_del(f, NULL::bytea)),
+		(fav_del(f, NULL::bigint[])), (fav_del(f, NULL::text[])), (fav_del(f, NULL::uuid[])), (fav_del(f, NULL::bytea[])),
+		(fav_del(f, 1, NULL)), (fav_del(f, NULL, 1)), (f - NULL::bigint)) w (g);
+
+-- What there is to say about a filter, there is not about NULL
+SELECT fav_new(NULL) IS NULL AS new, fav_stats(NULL) IS NULL AS stats,
+	NULL::fav::bytea IS NULL AS to_bytea, NULL::bytea::fav IS NULL AS from_bytea;
+SELECT count(*) AS slices FROM fav_slices(NULL);
+
+DROP TABLE reader, post;
