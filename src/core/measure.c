@@ -7,8 +7,11 @@
 #include "measure.h"
 #include "sizing.h"
 
-/* A filter this many times the size of a fresh one wants a rebuild. */
-#define BLOATED				3.0
+/*
+ * A filter this many times the size of a fresh one wants a rebuild: a little
+ * before it is three times as large, as the size of a fresh one is an estimate.
+ */
+#define BLOATED				2.9
 
 /*
  * When less than this share of the room is left, the next slice is as good as
