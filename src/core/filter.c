@@ -40,6 +40,14 @@ is_close(const FavSlice *slice, uint32_t missing)
 	return missing <= 1 && missing < slice->k;
 }
 
+/*
+ * The next slice is at most so many times as large as the value, unless its stated
+ * capacity asks for more.  Ours are at most four times; only a value that somebody
+ * made up claims to hold more elements than its size allows, and it must not make
+ * us allocate for them.
+ */
+#define GROWTH_MAX			8
+
 /* From here on deleted is swept whenever it has doubled. */
 #define SWEEP_FROM			256
 
@@ -496,8 +504,11 @@ static FavStatus
 size_next_slice(const FavFilter *filter, FavSlice *slice)
 {
 	uint32_t	region_size = filter->params.region_size;
+	double		error = fav_error_share(filter->params.error_rate, filter->nslices);
 	uint64_t	capacity = filter->params.capacity;
+	uint64_t	most = GROWTH_MAX * fav_size(filter);
 	double		held = 0.0;
+	uint32_t	halvings = 0;
 	uint32_t	i;
 
 	if (filter->nslices == FAV_MAX_SLICES)
@@ -508,11 +519,15 @@ size_next_slice(const FavFilter *filter, FavSlice *slice)
 		capacity = FAV_MIN_SLICE_CAPACITY;
 	if (capacity > FAV_MAX_ELEMENTS)
 		return FAV_TOO_LARGE;
-	while (2.0 * (double) capacity <= held)
+	for (i = 0; 2.0 * (double) capacity <= held; i++)
 		capacity *= 2;
-	if (!fav_size_slice(slice, fav_error_share(filter->params.error_rate, filter->nslices),
-						region_size, capacity) ||
-		fav_size(filter) + fav_slice_bytes(slice, region_size) + FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
+	if (!fav_size_slice(slice, error, region_size, capacity))
+		return FAV_TOO_LARGE;
+	while (halvings < i && fav_slice_bytes(slice, region_size) >> halvings > most)
+		halvings++;
+	if (halvings > 0 && !fav_size_slice(slice, error, region_size, capacity >> halvings))
+		return FAV_TOO_LARGE;
+	if (fav_size(filter) + fav_slice_bytes(slice, region_size) + FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
 	slice->bits_set = 0;
 	slice->offset = 0;

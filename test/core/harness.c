@@ -13,6 +13,8 @@ static unsigned failed;
 
 static unsigned fail_in;
 static size_t allocated;
+static size_t limit;
+static size_t largest;
 
 void
 test_begin(const char *format,...)
@@ -69,12 +71,31 @@ allocated_bytes(void)
 	return allocated;
 }
 
+void
+limit_allocation(size_t size)
+{
+	limit = size;
+}
+
+size_t
+largest_allocation(void)
+{
+	size_t		result = largest;
+
+	largest = 0;
+	return result;
+}
+
 /* The size stands before the memory, which stays aligned as malloc's is. */
 void *
 fav_alloc(size_t size)
 {
 	size_t	   *memory;
 
+	if (size > largest)
+		largest = size;
+	if (limit > 0 && size > limit)
+		return NULL;
 	if (fail_in > 0 && --fail_in == 0)
 	{
 		fail_in = 1;

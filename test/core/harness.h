@@ -29,6 +29,10 @@ extern void test_fail(const char *file, int line, const char *format,...)
 extern void fail_allocation(unsigned n);
 extern size_t allocated_bytes(void);	/* now */
 
+/* Make allocations of more than this fail; 0: none. */
+extern void limit_allocation(size_t size);
+extern size_t largest_allocation(void); /* asked for since the last call */
+
 /* splitmix64: a full period, any seed will do */
 static inline uint64_t
 next_random(uint64_t *state)

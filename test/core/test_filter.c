@@ -361,6 +361,51 @@ test_too_many_slices(void)
 }
 
 /*
+ * A slice may claim to hold far more elements than any that we made.  The next one
+ * is not sized for all of them: a value cannot make us allocate more than some
+ * multiple of itself.
+ */
+static void
+test_growth_is_bounded(void)
+{
+	uint32_t	nblocks;
+
+	test_begin("filter: the next slice is at most eight times the value");
+	for (nblocks = 1; nblocks <= 10000; nblocks *= 10)
+	{
+		uint8_t    *blocks = malloc((size_t) nblocks * 2 * FAV_LANE_BYTES);
+		uint8_t		recent[FAV_RECENT_MAX * 8];
+		FavFilter	filter;
+		FavEditor	editor;
+		FavStatus	status;
+		size_t		largest;
+		uint32_t	i;
+
+		memset(&filter, 0, sizeof(filter));
+		memset(blocks, 0xff, (size_t) nblocks * 2 * FAV_LANE_BYTES);
+		filter.params = (FavParams) {.capacity = 1, .error_rate = 1e-6, .region_size = 1};
+		filter.nslices = 1;
+		filter.slices[0] = (FavSlice) {.nblocks = nblocks, .k = 1, .blocks = blocks,
+			.bits_set = UINT64_C(512) * nblocks, .bits_limit = UINT64_C(512) * nblocks};
+		filter.nrecent = FAV_RECENT_MAX;
+		for (i = 0; i < FAV_RECENT_MAX; i++)
+			fav_store64(recent + 8 * i, hash_of(i));
+		filter.recent = recent;
+		fav_editor_open(&editor, &filter);
+		largest_allocation();
+		status = fav_editor_add(&editor, 1000);
+		largest = largest_allocation();
+
+		/* 4 kB: one for a flush takes that at any rate */
+		CHECK_THAT(status == FAV_OK && largest <= 8 * fav_size(&filter) + 4096, "%u blocks: status %d, %zu bytes for %llu",
+				   nblocks, (int) status, largest, (unsigned long long) fav_size(&filter));
+		fav_editor_close(&editor);
+		free(blocks);
+	}
+	test_end();
+}
+
+/*
  * Memory running out, at each allocation in turn.  What is done is one add or del
  * after another until the given step, which is then done with too little memory:
  * it fails, nothing has changed, and done again it succeeds.
@@ -481,6 +526,7 @@ main(void)
 	test_build();
 	test_too_large();
 	test_too_many_slices();
+	test_growth_is_bounded();
 	test_memory();
 	test_memory_build();
 	return test_summary("test_filter");
