@@ -1,0 +1,126 @@
+# What a row update costs: WAL for adding one element to a small filter, next to
+# WAL for the row (user, post) with its primary key that says the same.
+#
+# PostgreSQL leaves out of the record of an UPDATE what the old and the new row have
+# in common at both ends, if both are on the same page.  A filter keeps its newest
+# elements at the front for that.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# So many users hide so many posts each, one post a transaction.
+my $users = 200;
+my $rounds = 20;
+
+my $node = PostgreSQL::Test::Cluster->new('wal');
+$node->init;
+$node->append_conf(
+	'postgresql.conf', q{
+full_page_writes = off
+autovacuum = off
+fsync = off
+log_statement = none
+checkpoint_timeout = 1h
+max_wal_size = 4GB
+});
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION fav');
+
+# The average WAL of statements that are transactions of their own, in bytes.
+sub bytes_each
+{
+	my (@statements) = @_;
+	my $lsn = "SELECT pg_current_wal_insert_lsn() - '0/0';\n";
+	my ($before, $after) =
+	  split /\n/, $node->safe_psql('postgres', $lsn . join('', map { "$_;\n" } @statements) . $lsn);
+
+	return ($after - $before) / @statements;
+}
+
+# Every user hides another post, then every user the next, ...
+sub each_user
+{
+	my ($statement) = @_;
+
+	return bytes_each(
+		map {
+			my $round = $_;
+			map { sprintf($statement, 1000000 + 17 * $_ + $round, $_) } (1 .. $users)
+		} (1 .. $rounds));
+}
+
+# A table of pairs in which every user has n already
+sub make_pairs
+{
+	my ($n) = @_;
+
+	$node->safe_psql(
+		'postgres', qq{
+DROP TABLE IF EXISTS pairs;
+CREATE TABLE pairs (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+INSERT INTO pairs SELECT u, u * 7919 + post FROM generate_series(1, $users) u, generate_series(1, $n) post;
+VACUUM pairs;
+CHECKPOINT;
+});
+	return;
+}
+
+# A table of filters in which every user has n already
+sub make_users
+{
+	my ($n, $fillfactor, $count) = @_;
+
+	$node->safe_psql(
+		'postgres', qq{
+DROP TABLE IF EXISTS users;
+CREATE TABLE users (id bigint PRIMARY KEY, hidden fav) WITH (fillfactor = $fillfactor);
+INSERT INTO users
+SELECT id, (SELECT fav_add(fav_new(), array_agg(id * 7919 + post)) FROM generate_series(1, $n) post)
+FROM generate_series(1, $count) id;
+VACUUM users;
+CHECKPOINT;
+});
+	return;
+}
+
+# One update next to one insert, with room on the page: the new row goes next to the old
+# one.  (One user a page: the next update there would have to prune the page first.)
+foreach my $n (0, 1, 50, 100, 127)
+{
+	make_pairs($n);
+	my $pair = bytes_each(map { "INSERT INTO pairs VALUES ($_, 1000000)" } (1 .. $users));
+
+	make_users($n, 10, 10 * $users);
+	my $filter =
+	  bytes_each(map { "UPDATE users SET hidden = fav_add(hidden, 1000000) WHERE id = 10 * $_" } (1 .. $users));
+
+	note(sprintf('%d there, one more: %.0f bytes for a pair, %.0f bytes for the filter', $n, $pair, $filter));
+	cmp_ok($filter, '<=', $pair, "adding to a filter of $n costs no more WAL than a pair");
+}
+
+# In the long run pages of the index split, pages of users are pruned
+foreach my $n (0, 50, 100)
+{
+	make_pairs($n);
+	my $pair = each_user('INSERT INTO pairs (post_id, user_id) VALUES (%d, %d)');
+
+	make_users($n, 50, $users);
+	my $filter = each_user('UPDATE users SET hidden = fav_add(hidden, %d) WHERE id = %d');
+
+	note(sprintf('%d there, %d more: %.0f bytes for a pair, %.0f bytes for the filter', $n, $rounds, $pair, $filter));
+	cmp_ok($filter, '<=', 1.25 * $pair, "in the long run it is at most a quarter more for $n");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM users WHERE fav_count(hidden) <> ' . ($n + $rounds)),
+		'0', "every filter of $n has $rounds more");
+}
+
+# Without room the row moves to another page, and is logged whole
+make_users(100, 100, $users);
+note(sprintf('100 there, %d more, pages full: %.0f bytes for the filter',
+		$rounds, each_user('UPDATE users SET hidden = fav_add(hidden, %d) WHERE id = %d')));
+
+$node->stop;
+done_testing();
