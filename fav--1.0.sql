@@ -479,3 +479,112 @@ CREATE AGGREGATE fav_union_agg(fav) (
 	DESERIALFUNC = fav_union_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_union_agg(fav) IS 'union of all filters';
+
+--
+-- Filters that maintain themselves
+--
+
+-- Which source keeps which filters.  fav_attach writes it; a dump carries it along.
+-- regclass is dumped as a name, and columns are noted by name, too.  Their numbers
+-- (key, element, target_key, filter) are filled in by the trigger, so that a
+-- renamed column is still found.
+CREATE TABLE fav_attachment (
+	source regclass NOT NULL,
+	number int NOT NULL,
+	key name NOT NULL,
+	element name NOT NULL,
+	target regclass NOT NULL,
+	target_key name NOT NULL,
+	filter name NOT NULL,
+	error_rate float8 NOT NULL,
+	columns smallint[],
+	PRIMARY KEY (source, number)
+);
+COMMENT ON TABLE fav_attachment IS 'which source keeps which filters; written by fav_attach and fav_detach';
+SELECT pg_catalog.pg_extension_config_dump('fav_attachment', '');
+
+CREATE FUNCTION fav_attachment_check() RETURNS trigger
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON FUNCTION fav_attachment_check() IS 'trigger: attachments are about tables of one''s own';
+CREATE TRIGGER fav_attachment_check BEFORE INSERT OR UPDATE ON fav_attachment
+	FOR EACH ROW EXECUTE FUNCTION fav_attachment_check();
+ALTER TABLE fav_attachment ENABLE ALWAYS TRIGGER fav_attachment_check;
+
+-- Insert, because a restore need not be done by a superuser; the trigger admits only
+-- what the owner of both tables could attach anyway.
+GRANT SELECT, INSERT ON fav_attachment TO PUBLIC;
+
+CREATE FUNCTION fav_maintain() RETURNS trigger
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON FUNCTION fav_maintain() IS 'trigger: keeps filters true; only fav_attach makes such triggers';
+
+CREATE FUNCTION fav_attach(
+	source regclass, key name, element name,
+	target regclass DEFAULT NULL, target_key name DEFAULT NULL, filter name DEFAULT NULL,
+	error_rate float8 DEFAULT 0.01
+) RETURNS regclass
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_attach(regclass, name, name, regclass, name, name, float8) IS
+	'build a filter of elements for each key of a table, and keep them true from now on; gives the table with the filters';
+
+CREATE FUNCTION fav_detach(
+	source regclass, target regclass DEFAULT NULL, filter name DEFAULT NULL
+) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_detach(regclass, regclass, name) IS 'maintain the filters no longer, and leave them as they are';
+
+CREATE FUNCTION fav_rebuild(
+	source regclass, key text DEFAULT NULL, target regclass DEFAULT NULL, filter name DEFAULT NULL
+) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_rebuild(regclass, text, regclass, name) IS
+	'make the filters of all keys, or of one in its text form, anew from the source';
+
+CREATE FUNCTION fav_verify(
+	source regclass, target regclass DEFAULT NULL, filter name DEFAULT NULL,
+	OUT keys bigint, OUT elements bigint, OUT missing bigint, OUT false_positive_rate float8
+)
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_verify(regclass, regclass, name) IS
+	'compare the filters with the source; missing must be 0';
+
+CREATE FUNCTION fav_attachment_counts(
+	target regclass, filter name, OUT filters bigint, OUT bytes bigint, OUT want_rebuild bigint
+)
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_attachment_counts(regclass, name) IS
+	'counts for view fav_attachments; null without the right to read the table';
+
+CREATE VIEW fav_attachments AS
+SELECT a.source,
+	coalesce(k.attname, a.key) AS key,
+	coalesce(e.attname, a.element) AS element,
+	a.target,
+	coalesce(t.attname, a.target_key) AS target_key,
+	coalesce(f.attname, a.filter) AS filter,
+	a.error_rate,
+	(SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 6 FROM pg_catalog.pg_trigger g
+		WHERE g.tgrelid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
+		AND g.tgenabled OPERATOR(pg_catalog.<>) 'D'
+		AND g.tgname OPERATOR(pg_catalog.=) ANY (ARRAY(
+			SELECT pg_catalog.concat('fav_', a.number, '_', event)::pg_catalog.name
+			FROM pg_catalog.unnest('{before,insert,update,delete,truncate,row}'::pg_catalog.text[]) event))
+	) AS active,
+	c.filters,
+	c.bytes,
+	c.want_rebuild
+FROM fav_attachment a
+JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
+JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) a.target::pg_catalog.oid
+LEFT JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
+	AND k.attnum OPERATOR(pg_catalog.=) a.columns[1] AND NOT k.attisdropped
+LEFT JOIN pg_catalog.pg_attribute e ON e.attrelid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
+	AND e.attnum OPERATOR(pg_catalog.=) a.columns[2] AND NOT e.attisdropped
+LEFT JOIN pg_catalog.pg_attribute t ON t.attrelid OPERATOR(pg_catalog.=) a.target::pg_catalog.oid
+	AND t.attnum OPERATOR(pg_catalog.=) a.columns[3] AND NOT t.attisdropped
+LEFT JOIN pg_catalog.pg_attribute f ON f.attrelid OPERATOR(pg_catalog.=) a.target::pg_catalog.oid
+	AND f.attnum OPERATOR(pg_catalog.=) a.columns[4] AND NOT f.attisdropped
+LEFT JOIN LATERAL fav_attachment_counts(a.target, coalesce(f.attname, a.filter)) c ON true;
+COMMENT ON VIEW fav_attachments IS
+	'what is attached, whether all its triggers are there and enabled, how many filters of how many bytes, and how many of them want a rebuild';
+GRANT SELECT ON fav_attachments TO PUBLIC;

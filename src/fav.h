@@ -33,6 +33,13 @@
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
+/* 16 made one function of all ownership checks. */
+#if PG_VERSION_NUM >= 160000
+#define fav_owns_relation(relation, role) object_ownercheck(RelationRelationId, relation, role)
+#else
+#define fav_owns_relation(relation, role) pg_class_ownercheck(relation, role)
+#endif
+
 /* What fav_new() and fav_add(NULL, ...) start from. */
 #define FAV_DEFAULT_CAPACITY	1000
 #define FAV_DEFAULT_ERROR_RATE	0.01

@@ -1,0 +1,909 @@
+/*
+ * maintain.c
+ *		The triggers that keep filters true.
+ *
+ * A statement is one change: its transition tables are sorted by key, what an
+ * UPDATE takes away and brings back is netted, and each key whose pairs did
+ * change has its filter row locked, edited and written once.  Keys come in
+ * their sort order, so two such statements never lock each other out.
+ *
+ * Why no element is lost.  Whoever changes pairs of a key writes a new version of
+ * the key's filter row and so holds its lock until the end of the transaction,
+ * even if the filter's bytes stay as they are.  Hence the changes of one key are
+ * made one after the other, in an order in which each sees, in a snapshot taken
+ * under the lock, the source as all before it have left it; at REPEATABLE READ
+ * and above one that does not gets the usual serialization error.
+ *
+ * A pair that a statement took away may still be there: as a duplicate, put back
+ * by a trigger of the user's, or by another part of the same MERGE.  So what goes
+ * is looked up in the source, under the lock, unless a unique index and a
+ * statement that did one thing only make that needless.  What comes needs no
+ * such look unless statements on the source were nested.
+ *
+ * A filter must never delete what was not added to it: it would take away bits
+ * of others.  That could happen in nested statements: a trigger of the user's
+ * deletes a row whose insertion we have not heard of yet.  There, elements are
+ * added before they are deleted, which makes it safe and clears no bits.
+ *
+ * Nesting is seen by means of a BEFORE STATEMENT trigger, see OpenStatement.  The
+ * row trigger is for changes that fire no statement triggers of ours: rows that
+ * logical replication applies, and statements on partitions that came later.
+ */
+#include "attach.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "catalog/pg_inherits.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/sortsupport.h"
+#include "utils/tuplesort.h"
+#include "utils/tuplestore.h"
+#include "utils/typcache.h"
+
+/* So few rows are sorted in memory, without the ado of a tuplesort. */
+#define FEW_ROWS		64
+
+/* So few elements are looked up one by one, see FAV_QUERY_PRESENT_FEW. */
+#define FEW_ELEMENTS	16
+
+/*
+ * Statements on attached tables that have begun and not ended
+ */
+
+typedef struct OpenStatement
+{
+	Oid			source;
+	int32		number;			/* of the attachment */
+	Oid			relation;		/* source, or a partition or child of it */
+	CommandId	command;
+	int			level;			/* of the transaction, in savepoints */
+	bool		several;		/* one of the parts of one statement: MERGE, ON
+								 * CONFLICT, WITH */
+	bool		nested;			/* others began or ended while it was open */
+} OpenStatement;
+
+static OpenStatement *statements = NULL;
+static int	nstatements = 0;
+static int	statements_room = 0;
+
+/*
+ * Statements that fail do not end.  An error takes the subtransaction with it in
+ * which they began.
+ */
+static void
+forget_statements(int level)
+{
+	int			kept = 0;
+	int			i;
+
+	for (i = 0; i < nstatements; i++)
+		if (statements[i].level < level)
+			statements[kept++] = statements[i];
+	nstatements = kept;
+}
+
+static void
+subtransaction_ended(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *argument)
+{
+	(void) mine;
+	(void) parent;
+	(void) argument;
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		forget_statements(GetCurrentTransactionNestLevel());
+}
+
+static void
+transaction_ended(XactEvent event, void *argument)
+{
+	(void) argument;
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	{
+		nstatements = 0;
+		fav_watch_forget_users();
+	}
+}
+
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterSubXactCallback(subtransaction_ended, NULL);
+	RegisterXactCallback(transaction_ended, NULL);
+	watching = true;
+}
+
+static bool
+same_attachment(const OpenStatement *statement, const FavAttachment *attachment)
+{
+	return statement->source == attachment->source && statement->number == attachment->number;
+}
+
+static void
+statement_begins(const FavWatch *watch)
+{
+	OpenStatement *mine;
+	int			i;
+
+	watch_transactions();
+	if (nstatements == statements_room)
+	{
+		int			room = Max(2 * statements_room, 16);
+
+		statements = statements == NULL ?
+			MemoryContextAlloc(TopMemoryContext, room * sizeof(OpenStatement)) :
+			repalloc(statements, room * sizeof(OpenStatement));
+		statements_room = room;
+	}
+	mine = &statements[nstatements];
+	mine->source = watch->attachment.source;
+	mine->number = watch->attachment.number;
+	mine->relation = watch->relation;
+	/* "used", so that a nested statement cannot have the same number */
+	mine->command = GetCurrentCommandId(true);
+	mine->level = GetCurrentTransactionNestLevel();
+	mine->several = false;
+	mine->nested = false;
+	for (i = 0; i < nstatements; i++)
+	{
+		OpenStatement *other = &statements[i];
+
+		if (!same_attachment(other, &watch->attachment))
+			continue;
+		if (other->relation == mine->relation && other->command == mine->command)
+			other->several = mine->several = true;
+		else
+			other->nested = mine->nested = true;
+	}
+	nstatements++;
+}
+
+/*
+ * The one that ends is the last that began on this relation; with several parts,
+ * any of them, as they are alike.
+ */
+static void
+statement_ends(const FavWatch *watch, OpenStatement *ended)
+{
+	int			i;
+
+	for (i = nstatements - 1; i >= 0; i--)
+		if (same_attachment(&statements[i], &watch->attachment) && statements[i].relation == watch->relation)
+		{
+			*ended = statements[i];
+			memmove(&statements[i], &statements[i + 1], (nstatements - i - 1) * sizeof(OpenStatement));
+			nstatements--;
+			return;
+		}
+	/* its BEFORE trigger is disabled: suspect the worst */
+	memset(ended, 0, sizeof(*ended));
+	ended->several = true;
+	ended->nested = true;
+}
+
+/*
+ * Will the row trigger's row be brought by a statement trigger, too?  It will if
+ * a statement is open on the row's table, or on one that it inherits from, that
+ * is the very command that wrote the row.
+ */
+static bool
+statement_brings(const FavWatch *watch, CommandId command)
+{
+	int			i;
+
+	for (i = 0; i < nstatements; i++)
+		if (same_attachment(&statements[i], &watch->attachment) && statements[i].command == command &&
+			list_member_oid(watch->ancestors, statements[i].relation))
+			return true;
+	/* it will not: for those that are open this is a nested change */
+	for (i = 0; i < nstatements; i++)
+		if (same_attachment(&statements[i], &watch->attachment))
+			statements[i].nested = true;
+	return false;
+}
+
+/*
+ * Changes
+ */
+
+typedef struct Change
+{
+	Datum		key;			/* while they are being sorted */
+	Datum		element;		/* bigint for any integer */
+	uint64_t	hash;			/* for the attachment's seed */
+	int32		delta;			/* so many rows more (or less) have the pair */
+} Change;
+
+/* A growing list of them. */
+typedef struct Changes
+{
+	Change	   *list;
+	size_t		count;
+	size_t		room;
+} Changes;
+
+/* How to deal with the changes of a call. */
+typedef struct Maintenance
+{
+	FavAttachment *attachment;
+	AttrNumber	key_number;
+	AttrNumber	element_number;
+	bool		look_up_gone;	/* it may still be in the source */
+	bool		look_up_new;	/* it may no longer be in the source */
+	bool		add_first;		/* it may never have been added */
+	TypeCacheEntry *key_type;
+	MemoryContext per_key;
+} Maintenance;
+
+static Change *
+append_change(Changes *changes)
+{
+	if (changes->count == changes->room)
+	{
+		changes->room = Max(2 * changes->room, 8);
+		changes->list = changes->list == NULL ?
+			MemoryContextAllocHuge(CurrentMemoryContext, changes->room * sizeof(Change)) :
+			repalloc_huge(changes->list, changes->room * sizeof(Change));
+	}
+	return &changes->list[changes->count++];
+}
+
+static int
+compare_changes(const void *a, const void *b)
+{
+	uint64_t	left = ((const Change *) a)->hash;
+	uint64_t	right = ((const Change *) b)->hash;
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * One entry for each element of a key, with what all entries come to; those that
+ * come to nothing fall out.
+ */
+static void
+net_changes(Changes *changes)
+{
+	size_t		kept = 0;
+	size_t		i = 0;
+
+	qsort(changes->list, changes->count, sizeof(Change), compare_changes);
+	while (i < changes->count)
+	{
+		Change		sum = changes->list[i++];
+
+		for (; i < changes->count && changes->list[i].hash == sum.hash; i++)
+			sum.delta += changes->list[i].delta;
+		if (sum.delta != 0)
+			changes->list[kept++] = sum;
+	}
+	changes->count = kept;
+}
+
+/*
+ * Look elements up in the source, where that is needed, and let what is (still,
+ * or no longer) there have the last word.
+ */
+static void
+look_up(const Maintenance *maintenance, Datum key, Changes *changes)
+{
+	FavAttachment *attachment = maintenance->attachment;
+	Oid			type = fav_element_type(attachment->kind);
+	Datum	   *elements = MemoryContextAllocHuge(CurrentMemoryContext, changes->count * sizeof(Datum));
+	int			count = 0;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	Datum		values[2];
+	size_t		i;
+
+	for (i = 0; i < changes->count; i++)
+		if (changes->list[i].delta < 0 ? maintenance->look_up_gone : maintenance->look_up_new)
+		{
+			elements[count++] = changes->list[i].element;
+			changes->list[i].delta = -1;
+		}
+	if (count == 0)
+	{
+		pfree(elements);
+		return;
+	}
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	values[0] = key;
+	values[1] = PointerGetDatum(construct_array(elements, count, type, typlen, typbyval, typalign));
+	if (SPI_execute_plan(fav_attachment_plan(attachment, count <= FEW_ELEMENTS ?
+											 FAV_QUERY_PRESENT_FEW : FAV_QUERY_PRESENT_MANY),
+						 values, NULL, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not look for elements in the source");
+	for (i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
+		Change		wanted;
+		Change	   *found;
+
+		wanted.hash = fav_hash_datum(attachment->kind, element, attachment->params.seed);
+		found = bsearch(&wanted, changes->list, changes->count, sizeof(Change), compare_changes);
+		if (found != NULL)
+			found->delta = 1;
+	}
+	SPI_freetuptable(SPI_tuptable);
+	pfree(DatumGetPointer(values[1]));
+	pfree(elements);
+}
+
+/* The filter with the changes made; rebuilt if that wears it out. */
+static Datum
+edit_filter(const Maintenance *maintenance, Datum key, Datum old, bool isnull, const Changes *changes)
+{
+	FavAttachment *attachment = maintenance->attachment;
+	FavEditor  *editor = palloc(sizeof(FavEditor));
+	const FavFilter *result;
+	FavFilter	filter;
+	FavProblem	problem;
+	Datum		datum;
+	int			pass;
+	size_t		i;
+
+	if (isnull)
+		fav_editor_new(editor, &attachment->params);
+	else
+	{
+		struct varlena *bytes = (struct varlena *) DatumGetPointer(old);
+		size_t		size = VARSIZE_ANY_EXHDR(bytes);
+
+		if (fav_open(&filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
+			fav_raise_corrupted(&problem);
+		fav_editor_open(editor, &filter);
+	}
+
+	/* what goes first: it makes room */
+	for (pass = -1; pass <= 1; pass += 2)
+		for (i = 0; i < changes->count; i++)
+		{
+			const Change *change = &changes->list[i];
+			uint64_t	seed = editor->filter.params.seed;
+			uint64_t	hash = change->hash;
+
+			if (change->delta * pass <= 0)
+				continue;
+			if (i % FAV_INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			/* a filter that the user made may have another seed than ours */
+			if (unlikely(seed != attachment->params.seed))
+				hash = fav_hash_datum(attachment->kind, change->element, seed);
+			if (pass > 0)
+				fav_require(fav_editor_add(editor, hash));
+			else
+			{
+				if (maintenance->add_first)
+					fav_require(fav_editor_add(editor, hash));
+				fav_require(fav_editor_del(editor, hash));
+			}
+		}
+	fav_require(fav_editor_finish(editor, &result));
+	if (fav_is_worn(result))
+		datum = fav_build_key(attachment, key);
+	else
+		datum = fav_make_datum(result);
+	fav_editor_close(editor);
+	pfree(editor);
+	return datum;
+}
+
+/*
+ * The common case, one element: let a single UPDATE lock, edit and write.  False
+ * if the key has no row.
+ */
+static bool
+change_one(const Maintenance *maintenance, Datum key, const Change *change)
+{
+	FavAttachment *attachment = maintenance->attachment;
+	FavQuery	query = change->delta > 0 ? FAV_QUERY_ADD : FAV_QUERY_DEL;
+	Datum		values[3];
+	Datum		datum;
+	bool		isnull;
+	bool		worn = false;
+
+	values[0] = key;
+	values[1] = change->element;
+	values[2] = fav_empty_filter(attachment);
+	if (SPI_execute_plan(fav_attachment_plan(attachment, query), values, NULL, false, 0) != SPI_OK_UPDATE_RETURNING)
+		elog(ERROR, "could not update a filter");
+	if (SPI_processed == 0)
+		return false;
+	datum = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	if (!isnull)
+	{
+		struct varlena *bytes = PG_DETOAST_DATUM_PACKED(datum);
+		size_t		size = VARSIZE_ANY_EXHDR(bytes);
+		FavFilter	filter;
+		FavProblem	problem;
+
+		if (fav_open(&filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
+			fav_raise_corrupted(&problem);
+		worn = fav_is_worn(&filter);
+	}
+	SPI_freetuptable(SPI_tuptable);
+	if (worn)
+		fav_set_filter(attachment, key, fav_build_key(attachment, key));
+	return true;
+}
+
+/* A filter for a key that has none yet. */
+static Datum
+first_filter(const Maintenance *maintenance, const Changes *changes)
+{
+	uint64_t   *hashes = MemoryContextAllocHuge(CurrentMemoryContext, changes->count * sizeof(uint64_t));
+	size_t		count = 0;
+	size_t		i;
+
+	for (i = 0; i < changes->count; i++)
+		if (changes->list[i].delta > 0)
+			hashes[count++] = changes->list[i].hash;
+	return fav_build_filter(maintenance->attachment, hashes, count);
+}
+
+/* Apply the changes of one key. */
+static void
+change_key(const Maintenance *maintenance, Datum key, Changes *changes)
+{
+	FavAttachment *attachment = maintenance->attachment;
+	bool		any_new = false;
+	bool		any_look_up = false;
+	Datum		filter = (Datum) 0;
+	bool		isnull;
+	int			attempt;
+	size_t		i;
+
+	net_changes(changes);
+	if (changes->count == 0)
+		return;
+	for (i = 0; i < changes->count; i++)
+	{
+		if (changes->list[i].delta > 0)
+			any_new = true;
+		if (changes->list[i].delta < 0 ? maintenance->look_up_gone : maintenance->look_up_new)
+			any_look_up = true;
+	}
+	if (changes->count == 1 && !any_look_up && !(maintenance->add_first && !any_new) &&
+		change_one(maintenance, key, &changes->list[0]))
+		return;
+
+	for (attempt = 0; !fav_lock_filter(attachment, key, &filter, &isnull); attempt++)
+	{
+		/* Without a filter there is nothing to take an element from. */
+		if (!any_new)
+			return;
+		/* What must be looked up must be so under the lock. */
+		if (fav_insert_filter(attachment, key,
+							  any_look_up ? fav_empty_filter(attachment) : first_filter(maintenance, changes)) &&
+			!any_look_up)
+			return;
+		/* Somebody else was first: wait for their row.  They may yet roll back. */
+		CHECK_FOR_INTERRUPTS();
+		if (attempt == 100)
+			ereport(ERROR,
+					(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+					 errmsg("could not insert a filter into table \"%s\"", get_rel_name(attachment->target)),
+					 errdetail("A trigger or a rule of the table prevented it; elements would be missing.")));
+	}
+	if (any_look_up)
+		look_up(maintenance, key, changes);
+	fav_set_filter(attachment, key, edit_filter(maintenance, key, filter, isnull, changes));
+}
+
+/*
+ * Collecting and sorting
+ */
+
+static bool
+same_key(const Maintenance *maintenance, Datum a, Datum b)
+{
+	return DatumGetBool(FunctionCall2Coll(&maintenance->key_type->eq_opr_finfo,
+										  maintenance->attachment->key.collation, a, b));
+}
+
+static int
+compare_keys(const void *a, const void *b, void *argument)
+{
+	return ApplySortComparator(((const Change *) a)->key, false, ((const Change *) b)->key, false,
+							   (SortSupport) argument);
+}
+
+/* Put key and element of a row into `change`; false if one of them is NULL. */
+static bool
+read_change(const Maintenance *maintenance, TupleTableSlot *slot, int32 delta, Change *change)
+{
+	bool		isnull;
+
+	change->key = slot_getattr(slot, maintenance->key_number, &isnull);
+	if (isnull)
+		return false;
+	change->element = slot_getattr(slot, maintenance->element_number, &isnull);
+	if (isnull)
+		return false;
+	change->element = fav_element_datum(maintenance->attachment, change->element);
+	change->delta = delta;
+	return true;
+}
+
+static void
+copy_change(const Maintenance *maintenance, Change *change)
+{
+	FavAttachment *attachment = maintenance->attachment;
+
+	change->key = datumCopy(change->key, maintenance->key_type->typbyval, maintenance->key_type->typlen);
+	if (attachment->kind == FAV_KIND_UUID)
+		change->element = datumCopy(change->element, false, UUID_LEN);
+	else if (attachment->kind != FAV_KIND_INTEGER)
+		change->element = datumCopy(change->element, false, -1);
+	change->hash = fav_hash_datum(attachment->kind, change->element, attachment->params.seed);
+}
+
+/* A few changes, of one or several keys, in any order. */
+static void
+apply_few(const Maintenance *maintenance, Changes *changes)
+{
+	size_t		from = 0;
+	size_t		i;
+
+	if (changes->count == 0)
+		return;
+	if (changes->count > 1)
+	{
+		SortSupportData sort;
+
+		memset(&sort, 0, sizeof(sort));
+		sort.ssup_cxt = CurrentMemoryContext;
+		sort.ssup_collation = maintenance->attachment->key.collation;
+		PrepareSortSupportFromOrderingOp(maintenance->attachment->key_less, &sort);
+		qsort_arg(changes->list, changes->count, sizeof(Change), compare_keys, &sort);
+	}
+	for (i = 1; i <= changes->count; i++)
+		if (i == changes->count || !same_key(maintenance, changes->list[from].key, changes->list[i].key))
+		{
+			Changes		group = {&changes->list[from], i - from, i - from};
+
+			change_key(maintenance, changes->list[from].key, &group);
+			from = i;
+		}
+}
+
+/* Calls `take` for every row of a transition table. */
+static void
+each_row(const Maintenance *maintenance, Relation relation, Tuplestorestate *table, int32 delta,
+		 void (*take) (const Maintenance *maintenance, const Change *change, void *argument), void *argument)
+{
+	TupleTableSlot *slot;
+	Change		change;
+	int			pointer;
+
+	if (table == NULL)
+		return;
+	/* other triggers read the same table: leave their positions alone */
+	pointer = tuplestore_alloc_read_pointer(table, EXEC_FLAG_REWIND);
+	tuplestore_select_read_pointer(table, pointer);
+	tuplestore_rescan(table);
+	slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsMinimalTuple);
+	while (tuplestore_gettupleslot(table, true, false, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (read_change(maintenance, slot, delta, &change))
+			take(maintenance, &change, argument);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+static void
+take_into_list(const Maintenance *maintenance, const Change *change, void *argument)
+{
+	Change	   *copy = append_change((Changes *) argument);
+
+	*copy = *change;
+	copy_change(maintenance, copy);
+}
+
+typedef struct Sorter
+{
+	Tuplesortstate *sort;
+	TupleTableSlot *slot;
+} Sorter;
+
+static void
+take_into_sort(const Maintenance *maintenance, const Change *change, void *argument)
+{
+	Sorter	   *sorter = argument;
+	TupleTableSlot *slot = sorter->slot;
+
+	(void) maintenance;
+	ExecClearTuple(slot);
+	slot->tts_values[0] = change->key;
+	slot->tts_values[1] = change->element;
+	slot->tts_values[2] = Int32GetDatum(change->delta);
+	memset(slot->tts_isnull, false, 3 * sizeof(bool));
+	ExecStoreVirtualTuple(slot);
+	tuplesort_puttupleslot(sorter->sort, slot);
+}
+
+/* Many changes: sort them, on disk if need be, and hold those of one key. */
+static void
+apply_many(Maintenance *maintenance, Relation relation, Tuplestorestate *old_table, Tuplestorestate *new_table)
+{
+	FavAttachment *attachment = maintenance->attachment;
+	TupleDesc	descriptor = CreateTemplateTupleDesc(3);
+	AttrNumber	sort_column = 1;
+	bool		nulls_first = false;
+	Sorter		sorter;
+	TupleTableSlot *sorted;
+	MemoryContext old = CurrentMemoryContext;
+	Changes		changes = {NULL, 0, 0};
+	Datum		key = (Datum) 0;
+
+	TupleDescInitEntry(descriptor, 1, "key", attachment->key.type, -1, 0);
+	TupleDescInitEntryCollation(descriptor, 1, attachment->key.collation);
+	TupleDescInitEntry(descriptor, 2, "element", fav_element_type(attachment->kind), -1, 0);
+	TupleDescInitEntry(descriptor, 3, "delta", INT4OID, -1, 0);
+	sorter.slot = MakeSingleTupleTableSlot(descriptor, &TTSOpsVirtual);
+	sorter.sort = tuplesort_begin_heap(descriptor, 1, &sort_column, &attachment->key_less,
+									   &attachment->key.collation, &nulls_first, work_mem, NULL, false);
+	each_row(maintenance, relation, old_table, -1, take_into_sort, &sorter);
+	each_row(maintenance, relation, new_table, 1, take_into_sort, &sorter);
+	tuplesort_performsort(sorter.sort);
+
+	sorted = MakeSingleTupleTableSlot(descriptor, &TTSOpsMinimalTuple);
+	MemoryContextSwitchTo(maintenance->per_key);
+	while (tuplesort_gettupleslot(sorter.sort, true, false, sorted, NULL))
+	{
+		Change	   *change;
+
+		CHECK_FOR_INTERRUPTS();
+		slot_getallattrs(sorted);
+		if (changes.count > 0 && !same_key(maintenance, key, sorted->tts_values[0]))
+		{
+			change_key(maintenance, key, &changes);
+			MemoryContextReset(maintenance->per_key);
+			changes = (Changes) {NULL, 0, 0};
+		}
+		change = append_change(&changes);
+		change->key = sorted->tts_values[0];
+		change->element = sorted->tts_values[1];
+		change->delta = DatumGetInt32(sorted->tts_values[2]);
+		copy_change(maintenance, change);
+		key = changes.list[0].key;
+	}
+	if (changes.count > 0)
+		change_key(maintenance, key, &changes);
+	MemoryContextSwitchTo(old);
+	ExecDropSingleTupleTableSlot(sorted);
+	ExecDropSingleTupleTableSlot(sorter.slot);
+	tuplesort_end(sorter.sort);
+}
+
+/*
+ * The events
+ */
+
+static void
+maintain_statement(Maintenance *maintenance, Relation relation, Tuplestorestate *old_table, Tuplestorestate *new_table)
+{
+	int64		rows = (old_table ? tuplestore_tuple_count(old_table) : 0) +
+		(new_table ? tuplestore_tuple_count(new_table) : 0);
+
+	if (rows <= FEW_ROWS)
+	{
+		Changes		changes = {NULL, 0, 0};
+
+		each_row(maintenance, relation, old_table, -1, take_into_list, &changes);
+		each_row(maintenance, relation, new_table, 1, take_into_list, &changes);
+		apply_few(maintenance, &changes);
+	}
+	else
+		apply_many(maintenance, relation, old_table, new_table);
+}
+
+static void
+maintain_row(Maintenance *maintenance, TriggerData *data)
+{
+	bool		is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
+	Changes		changes = {NULL, 0, 0};
+	Change		change;
+
+	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event) && read_change(maintenance, data->tg_trigslot, -1, &change))
+		take_into_list(maintenance, &change, &changes);
+	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event) &&
+		read_change(maintenance, is_update ? data->tg_newslot : data->tg_trigslot, 1, &change))
+		take_into_list(maintenance, &change, &changes);
+	apply_few(maintenance, &changes);
+}
+
+/*
+ * The truncated table is locked against everybody.  If it is all there is, all
+ * filters are empty; if it is one of several, only the others know.
+ */
+static void
+maintain_truncate(FavWatch *watch)
+{
+	FavAttachment *attachment = &watch->attachment;
+	Datum		empty;
+
+	if (watch->relation == attachment->source && !has_subclass(attachment->source))
+	{
+		empty = fav_empty_filter(attachment);
+		if (SPI_execute_plan(fav_attachment_plan(attachment, FAV_QUERY_EMPTY), &empty, NULL, false, 0) < 0)
+			elog(ERROR, "could not empty filters");
+	}
+	else
+	{
+		fav_lock_source(attachment->source, ShareRowExclusiveLock);
+		fav_build_all(attachment, false);
+	}
+}
+
+static FavTrigger
+classify_event(TriggerData *data)
+{
+	TriggerEvent event = data->tg_event;
+
+	if (TRIGGER_FIRED_FOR_ROW(event))
+		return FAV_TRIGGER_ROW;
+	if (TRIGGER_FIRED_BEFORE(event))
+		return FAV_TRIGGER_BEFORE;
+	if (TRIGGER_FIRED_BY_INSERT(event))
+		return FAV_TRIGGER_INSERT;
+	if (TRIGGER_FIRED_BY_UPDATE(event))
+		return FAV_TRIGGER_UPDATE;
+	if (TRIGGER_FIRED_BY_DELETE(event))
+		return FAV_TRIGGER_DELETE;
+	return FAV_TRIGGER_TRUNCATE;
+}
+
+static void
+raise_forged(TriggerData *data)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg("trigger \"%s\" of table \"%s\" was not made by fav_attach",
+					data->tg_trigger->tgname, RelationGetRelationName(data->tg_relation)),
+			 errhint("Drop the trigger, and use fav_attach.")));
+}
+
+/*
+ * A trigger must be exactly what fav_attach makes: its name, which no two
+ * triggers of a table share, says for which attachment and event it is, and must
+ * agree with its argument, with the event, and with the table of attachments.
+ */
+static int32
+check_trigger(TriggerData *data, FavTrigger trigger)
+{
+	Trigger    *definition = data->tg_trigger;
+	int32		number;
+	char		expected[NAMEDATALEN];
+	char	   *name;
+
+	if (definition->tgnargs != 1 || strlen(definition->tgargs[0]) > 9 ||
+		strspn(definition->tgargs[0], "0123456789") != strlen(definition->tgargs[0]) ||
+		(TRIGGER_FIRED_FOR_ROW(data->tg_event) && !TRIGGER_FIRED_AFTER(data->tg_event)))
+		raise_forged(data);
+	number = atoi(definition->tgargs[0]);
+	name = fav_trigger_name(number, trigger);
+	strlcpy(expected, name, sizeof(expected));
+	pfree(name);
+	if (strcmp(definition->tgname, expected) != 0 ||
+		(trigger == FAV_TRIGGER_INSERT && data->tg_newtable == NULL) ||
+		(trigger == FAV_TRIGGER_UPDATE && (data->tg_newtable == NULL || data->tg_oldtable == NULL)) ||
+		(trigger == FAV_TRIGGER_DELETE && data->tg_oldtable == NULL))
+		raise_forged(data);
+	return number;
+}
+
+static CommandId
+row_command(TriggerData *data)
+{
+	if (TRIGGER_FIRED_BY_DELETE(data->tg_event))
+		return HeapTupleHeaderGetCmax(data->tg_trigtuple->t_data);
+	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
+		return HeapTupleHeaderGetCmin(data->tg_newtuple->t_data);
+	return HeapTupleHeaderGetCmin(data->tg_trigtuple->t_data);
+}
+
+/* Did this transaction insert the row that is now changed? */
+static bool
+row_is_ours(TriggerData *data)
+{
+	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(data->tg_trigtuple->t_data));
+}
+
+/* Has the row that this event wrote been changed again since? */
+static bool
+row_is_outdated(TriggerData *data)
+{
+	HeapTupleHeader header = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ?
+		data->tg_newtuple->t_data : data->tg_trigtuple->t_data;
+
+	return !(header->t_infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask);
+}
+
+PG_FUNCTION_INFO_V1(fav_maintain);
+
+Datum
+fav_maintain(PG_FUNCTION_ARGS)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Oid			schema = get_func_namespace(fcinfo->flinfo->fn_oid);
+	FavTrigger	trigger;
+	FavWatch   *watch;
+	FavAttachment *attachment;
+	OpenStatement statement;
+	Maintenance maintenance;
+	FavRole		role;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("fav_maintain can only be called as a trigger")));
+	trigger = classify_event(data);
+	watch = fav_watch_open(schema, data->tg_relation, check_trigger(data, trigger));
+	attachment = &watch->attachment;
+	fav_attachment_check_rights(attachment);
+
+	if (trigger == FAV_TRIGGER_BEFORE)
+	{
+		statement_begins(watch);
+		fav_watch_close(watch);
+		return PointerGetDatum(NULL);
+	}
+	if (trigger == FAV_TRIGGER_ROW && nstatements > 0 && statement_brings(watch, row_command(data)))
+	{
+		fav_watch_close(watch);
+		return PointerGetDatum(NULL);
+	}
+
+	fav_role_begin(&role, attachment->target_owner);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+
+	maintenance.attachment = attachment;
+	maintenance.key_number = watch->key_number;
+	maintenance.element_number = watch->element_number;
+	maintenance.key_type = lookup_type_cache(attachment->key.type, TYPECACHE_EQ_OPR_FINFO);
+	maintenance.per_key = AllocSetContextCreate(CurrentMemoryContext, "fav maintenance", ALLOCSET_DEFAULT_SIZES);
+	if (unlikely(attachment->renamed))
+		fav_catalog_rename(attachment);
+	if (trigger == FAV_TRIGGER_TRUNCATE)
+		maintain_truncate(watch);
+	else if (trigger == FAV_TRIGGER_ROW)
+	{
+		/* rows of one statement come one by one: what goes may have come back */
+		maintenance.look_up_gone = true;
+		maintenance.look_up_new = !TRIGGER_FIRED_BY_DELETE(data->tg_event) && row_is_outdated(data);
+		maintenance.add_first = !TRIGGER_FIRED_BY_INSERT(data->tg_event) && row_is_ours(data);
+		maintain_row(&maintenance, data);
+	}
+	else
+	{
+		statement_ends(watch, &statement);
+		maintenance.look_up_gone = !attachment->unique || statement.several || statement.nested;
+		maintenance.look_up_new = statement.nested;
+		maintenance.add_first = statement.nested;
+		maintain_statement(&maintenance, data->tg_relation,
+						   trigger == FAV_TRIGGER_INSERT ? NULL : data->tg_oldtable,
+						   trigger == FAV_TRIGGER_DELETE ? NULL : data->tg_newtable);
+	}
+	SPI_finish();
+	fav_role_end(&role);
+	fav_watch_close(watch);
+	return PointerGetDatum(NULL);
+}
