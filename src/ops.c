@@ -14,6 +14,19 @@
 
 typedef FavStatus (*EditFunction) (FavEditor *editor, uint64_t hash);
 
+/*
+ * Taking an array of integers apart costs more than asking for each of them.
+ * Without NULLs they can be had as they lie in the array.
+ */
+static inline const int64 *
+plain_integers(FavKind kind, ArrayType *array, int *count)
+{
+	if (kind != FAV_KIND_INTEGER || ARR_HASNULL(array))
+		return NULL;
+	*count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	return (const int64 *) ARR_DATA_PTR(array);
+}
+
 void
 fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
 {
@@ -140,6 +153,8 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 static inline Datum
 contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
+	const uint8_t *small;
+	uint32_t	nrecent;
 	FavReader	local;
 	FavReader  *reader;
 
@@ -147,13 +162,33 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 		PG_RETURN_NULL();
 	if (PG_ARGISNULL(filter_number))
 		PG_RETURN_BOOL(false);
+	small = fav_get_small(fcinfo, filter_number, &nrecent);
+	if (small != NULL)
+		PG_RETURN_BOOL(fav_recent_contains(small + fav_head_size(0, 0), nrecent,
+										   fav_hash_argument(fcinfo, kind, element_number,
+															 fav_load64(small + FAV_AT_SEED))));
 	reader = fav_get_reader(fcinfo, filter_number, &local);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 reader->filter.params.seed)));
 }
 
+static bool
+contains_integers(FavReader *reader, const int64 *integers, int count, bool wanted)
+{
+	int			i;
+
+	for (i = 0; i < count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (fav_reader_contains(reader, fav_hash_integer(integers[i], reader->filter.params.seed)) == wanted)
+			return wanted;
+	}
+	return !wanted;
+}
+
 /* Is there an element of the array of which "contains" is `wanted`? */
-static Datum
+static inline Datum
 contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 {
 	FavReader	local;
@@ -164,6 +199,18 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
+	if (kind == FAV_KIND_INTEGER && !PG_ARGISNULL(0))
+	{
+		int			count;
+		const int64 *integers = plain_integers(kind, PG_GETARG_ARRAYTYPE_P(1), &count);
+
+		if (integers != NULL)
+		{
+			reader = fav_get_reader(fcinfo, 0, &local);
+			fav_reader_expect(reader, count);
+			PG_RETURN_BOOL(contains_integers(reader, integers, count, wanted));
+		}
+	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
 	{
@@ -191,8 +238,37 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 	PG_RETURN_BOOL(!wanted);
 }
 
+static ArrayType *
+filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers, int count)
+{
+	Size		overhead = ARR_OVERHEAD_NONULLS(1);
+	ArrayType  *result = palloc(overhead + sizeof(int64) * (Size) count);
+	int64	   *kept;
+	int			nkept = 0;
+	int			i;
+
+	result->ndim = 1;
+	result->dataoffset = 0;
+	result->elemtype = ARR_ELEMTYPE(array);
+	ARR_LBOUND(result)[0] = 1;
+	kept = (int64 *) ARR_DATA_PTR(result);
+	for (i = 0; i < count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		/* stored in any case, so that there is no branch to mispredict */
+		kept[nkept] = integers[i];
+		nkept += !fav_reader_contains(reader, fav_hash_integer(integers[i], reader->filter.params.seed));
+	}
+	if (nkept == 0)
+		return construct_empty_array(ARR_ELEMTYPE(array));
+	ARR_DIMS(result)[0] = nkept;
+	SET_VARSIZE(result, overhead + sizeof(int64) * (Size) nkept);
+	return result;
+}
+
 /* The elements that are not in the filter, in order; NULLs are not elements. */
-static Datum
+static inline Datum
 filter_array(FunctionCallInfo fcinfo, FavKind kind)
 {
 	FavReader	local;
@@ -203,6 +279,19 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
+	if (kind == FAV_KIND_INTEGER && !PG_ARGISNULL(0))
+	{
+		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(1);
+		int			count;
+		const int64 *integers = plain_integers(kind, array, &count);
+
+		if (integers != NULL)
+		{
+			reader = fav_get_reader(fcinfo, 0, &local);
+			fav_reader_expect(reader, count);
+			PG_RETURN_ARRAYTYPE_P(filter_integers(reader, array, integers, count));
+		}
+	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
 	{

@@ -20,22 +20,10 @@
 #include "utils/memutils.h"
 
 /*
- * Several filters in turn (hidden posts, blocked authors; a join over a few
- * users) are kept; with more than these the least recently used goes.
- */
-#define CACHE_ENTRIES		4
-
-/*
  * Fetching one block costs about as much as loading so many bytes: an index scan
  * of the TOAST table against its chunks in sequence (measured, bench/README.md).
  */
 #define BLOCK_FETCH_COST	(32 * 1024)
-
-typedef struct FavCache
-{
-	uint64		clock;
-	FavReader	readers[CACHE_ENTRIES];
-} FavCache;
 
 static void
 open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
@@ -45,17 +33,6 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
 				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
-}
-
-static void
-make_sketch(FavReader *reader)
-{
-	uint32_t	i;
-
-	fav_sketch_clear(&reader->sketch);
-	for (i = 0; i < reader->filter.nrecent; i++)
-		fav_sketch_add(&reader->sketch, fav_load64(reader->filter.recent + 8 * i));
-	reader->has_sketch = true;
 }
 
 static inline size_t
@@ -91,7 +68,8 @@ load_first(FavReader *reader)
 		MemoryContextSwitchTo(old);
 		open_bytes(reader, head, value_size(reader));
 	}
-	make_sketch(reader);
+	fav_sketch_recent(&reader->sketch, &reader->filter);
+	reader->has_sketch = true;
 }
 
 static void
@@ -117,12 +95,12 @@ make_room(FavCache *cache, FavReader *loading)
 	Size		kept = value_size(loading);
 	int			i;
 
-	for (i = 0; i < CACHE_ENTRIES; i++)
+	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
 		if (cache->readers[i].context != NULL && &cache->readers[i] != loading)
 			kept += value_size(&cache->readers[i]);
 	if (kept <= work_mem * (Size) 1024)
 		return;
-	for (i = 0; i < CACHE_ENTRIES; i++)
+	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
 		if (&cache->readers[i] != loading)
 			forget(&cache->readers[i]);
 }
@@ -141,19 +119,20 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(FavCache));
 
 	oldest = &cache->readers[0];
-	for (i = 0; i < CACHE_ENTRIES; i++)
+	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
 	{
 		FavReader  *reader = &cache->readers[i];
 
 		if (reader->loaded && memcmp(&reader->pointer, &pointer, sizeof(pointer)) == 0)
 		{
 			reader->last_used = ++cache->clock;
-			return reader;
+			return cache->latest = reader;
 		}
 		if (reader->context == NULL || reader->last_used < oldest->last_used)
 			oldest = reader;
 	}
 
+	cache->latest = NULL;
 	forget(oldest);
 	oldest->pointer = pointer;
 	oldest->fetched = 0;
@@ -167,14 +146,12 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 	memcpy(oldest->attribute, attribute, VARSIZE_ANY(attribute));
 	load_first(oldest);
 	oldest->loaded = true;
-	return oldest;
+	return cache->latest = oldest;
 }
 
 FavReader *
-fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
+fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *local)
 {
-	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
-
 	if (VARATT_IS_EXTERNAL_ONDISK(attribute) && fcinfo->flinfo != NULL)
 		return cached_reader(fcinfo, attribute);
 	attribute = pg_detoast_datum_packed(attribute);

@@ -14,12 +14,12 @@
  */
 typedef struct FavReader
 {
-	FavFilter	filter;			/* blocks are NULL while only the head is there */
+	struct varatt_external pointer; /* the key, for a reader in the cache */
 	bool		has_sketch;
+	FavFilter	filter;			/* blocks are NULL while only the head is there */
 	FavSketch	sketch;			/* of recent, for a reader that is kept */
 
 	/* for a reader in the cache only */
-	struct varatt_external pointer; /* the key */
 	MemoryContext context;		/* holds all that was loaded; NULL: unused */
 	bool		loaded;			/* at least the head */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
@@ -28,10 +28,58 @@ typedef struct FavReader
 } FavReader;
 
 /*
+ * Several filters in turn (hidden posts, blocked authors; a join over a few
+ * users) are kept; with more than these the least recently used goes.
+ */
+#define FAV_CACHE_ENTRIES	4
+
+typedef struct FavCache
+{
+	FavReader  *latest;			/* the one used last, loaded; or NULL */
+	uint64		clock;
+	FavReader	readers[FAV_CACHE_ENTRIES];
+} FavCache;
+
+extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
+								  FavReader *local);
+
+/*
  * The reader of argument `number`, which is not NULL.  `local` is used where there
  * is nothing to keep; both are valid until the call returns.
  */
-extern FavReader *fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local);
+static inline FavReader *
+fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
+{
+	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
+
+	/* the same as in the last call: this is what every row of a scan takes */
+	if (VARATT_IS_EXTERNAL_ONDISK(attribute) && fcinfo->flinfo != NULL)
+	{
+		FavCache   *cache = fcinfo->flinfo->fn_extra;
+
+		if (likely(cache != NULL && cache->latest != NULL &&
+				   memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute),
+						  sizeof(struct varatt_external)) == 0))
+			return cache->latest;
+	}
+	return fav_find_reader(fcinfo, attribute, local);
+}
+
+/*
+ * A small set in its row, not toasted in any way: nothing to load, hardly
+ * anything to parse.  Gives the bytes of the value, or NULL if it is not one.
+ */
+static inline const uint8_t *
+fav_get_small(FunctionCallInfo fcinfo, int number, uint32_t *nrecent)
+{
+	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
+	const uint8_t *bytes;
+
+	if (VARATT_IS_EXTERNAL(attribute) || VARATT_IS_COMPRESSED(attribute))
+		return NULL;
+	bytes = (const uint8_t *) VARDATA_ANY(attribute);
+	return fav_is_small(bytes, VARSIZE_ANY_EXHDR(attribute), nrecent) ? bytes : NULL;
+}
 
 /* Say that about so many questions follow: a few read blocks, many load all. */
 extern void fav_reader_expect(FavReader *reader, uint64 questions);
@@ -42,7 +90,6 @@ static inline bool
 fav_reader_contains(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;
-	uint32_t	i;
 
 	if ((!reader->has_sketch || fav_sketch_may_contain(&reader->sketch, hash)) &&
 		fav_recent_contains(filter->recent, filter->nrecent, hash))
@@ -51,10 +98,8 @@ fav_reader_contains(FavReader *reader, uint64_t hash)
 		return false;
 	if (unlikely(filter->deleted == NULL))
 		return fav_reader_fetch_contains(reader, hash);
-	for (i = filter->nslices; i-- > 0;)
-		if (fav_slice_contains(&filter->slices[i], filter->params.region_size, hash))
-			return !fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
-	return false;
+	return fav_slices_report(filter, hash) &&
+		!fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
 }
 
 #endif							/* FAV_READER_H */

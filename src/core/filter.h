@@ -134,6 +134,21 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 	return fav_chain_reports(filter, hash);
 }
 
+/*
+ * Is this the value of a small set, all of it in recent?  Then that is at
+ * fav_head_size(0, 0), and there is no need to parse the rest of the header for a
+ * question.  False for everything else, malformed values included.
+ */
+static inline bool
+fav_is_small(const uint8_t *bytes, size_t size, uint32_t *nrecent)
+{
+	if (size < FAV_HEADER_SIZE ||
+		bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION || bytes[FAV_AT_NSLICES] != 0)
+		return false;
+	*nrecent = fav_load16(bytes + FAV_AT_NRECENT);
+	return *nrecent <= FAV_RECENT_MAX && size == fav_head_size(0, *nrecent);
+}
+
 /* fav_contains() with a sketch of recent, for many questions. */
 static inline bool
 fav_contains_sketched(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
