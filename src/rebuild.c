@@ -23,6 +23,7 @@
 #include "attach.h"
 
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_inherits.h"
 #include "core/measure.h"
 #include "core/sizing.h"
