@@ -1,0 +1,169 @@
+
+# Crashes.  While pgbench hides and shows posts, a backend is killed, or the
+# postmaster, in the middle of it.  After recovery each filter is compared with the
+# table it was made from: nothing may be missing.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use FavTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $seed = $ENV{FAV_SEED} || (time ^ $$);
+srand($seed);
+note("seed $seed");
+
+my $rounds = effort() > 1 ? 12 * effort() : 3;
+my $node = start_node(
+	'crash', conf => q{
+restart_after_crash = on
+autovacuum = on
+autovacuum_naptime = 1
+checkpoint_timeout = 30s
+max_wal_size = 64MB
+});
+
+$node->safe_psql(
+	'postgres', q{
+CREATE TABLE users (id bigint PRIMARY KEY, hidden fav);
+CREATE TABLE pairs (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+CREATE SEQUENCE operations;
+INSERT INTO users SELECT i FROM generate_series(1, 200) i;
+
+-- The row of the user is the lock; who is deleted was there.
+CREATE FUNCTION hide(who bigint, first bigint, posts bigint) RETURNS void LANGUAGE plpgsql AS
+$$
+DECLARE
+	added bigint[];
+BEGIN
+	PERFORM FROM users WHERE id = who FOR UPDATE;
+	WITH new AS (INSERT INTO pairs SELECT who, p FROM generate_series(first, first + posts - 1) p ON CONFLICT DO NOTHING RETURNING post_id)
+		SELECT array_agg(post_id) INTO added FROM new;
+	UPDATE users SET hidden = fav_add(hidden, added) WHERE id = who;
+	PERFORM nextval('operations') FROM generate_series(1, posts);
+END
+$$;
+CREATE FUNCTION show(who bigint, first bigint, posts bigint) RETURNS void LANGUAGE plpgsql AS
+$$
+DECLARE
+	deleted bigint[];
+BEGIN
+	PERFORM FROM users WHERE id = who FOR UPDATE;
+	WITH gone AS (DELETE FROM pairs WHERE user_id = who AND post_id BETWEEN first AND first + posts - 1 RETURNING post_id)
+		SELECT array_agg(post_id) INTO deleted FROM gone;
+	UPDATE users SET hidden = fav_del(hidden, deleted) WHERE id = who;
+	PERFORM nextval('operations') FROM generate_series(1, posts);
+END
+$$;
+SELECT hide(1, 1, 20000);
+});
+
+# User 1 has a large filter and is changed by everybody; the others have small ones.
+my $scripts = PostgreSQL::Test::Utils::tempdir();
+append_to_file(
+	"$scripts/single", q{
+\set who random(2, 200)
+\set post random(1, 3000)
+SELECT hide(:who, :post, 1);
+\set post random(1, 3000)
+SELECT show(:who, :post, 1);
+});
+append_to_file(
+	"$scripts/hot", q{
+\set post random(1, 60000)
+BEGIN;
+SELECT hide(1, :post, 300);
+SELECT show(1, :post + 100, 20);
+COMMIT;
+});
+append_to_file(
+	"$scripts/undone", q{
+\set who random(1, 200)
+\set post random(1, 3000)
+BEGIN;
+SELECT hide(:who, :post, 150);
+SAVEPOINT s;
+SELECT show(:who, :post, 50);
+ROLLBACK TO s;
+SELECT show(:who, :post + 100, 50);
+ROLLBACK;
+});
+
+my $missing = q{SELECT count(*) FROM pairs JOIN users ON id = user_id WHERE NOT fav_contains(hidden, post_id)};
+my $recheck = q{SELECT count(*) FROM users, LATERAL (SELECT array_agg(post_id) AS posts FROM pairs WHERE user_id = id) p
+	WHERE posts IS NOT NULL AND NOT fav_contains_all(hidden, posts)};
+
+# Deleted pairs are gone: what a filter has and the table has not are false positives.
+my $too_many = q{
+SELECT count(*) > 0.02 * 200 * 3000 FROM users, generate_series(1::bigint, 3000) p
+WHERE fav_contains(hidden, p) AND NOT EXISTS (SELECT FROM pairs WHERE user_id = id AND post_id = p)};
+
+my ($backends, $postmasters) = (0, 0);
+foreach my $round (1 .. $rounds)
+{
+	my ($out, $error) = ('', '');
+	my $bench = run_in_background(
+		[
+			'pgbench', '-n', '-c', '6', '-j', '2', '-T', '60', '-f', "$scripts/single\@8",
+			'-f', "$scripts/hot\@2", '-f', "$scripts/undone\@1", $node->connstr('postgres')
+		],
+		\$out, \$error);
+	sleep(0.4 + rand(0.8));
+	if ($round % 2)
+	{
+		my ($pid) = split /\n/, $node->safe_psql(
+			'postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, random() LIMIT 1});
+		ok($pid, "round $round: pgbench is at work") or diag($error), last;
+		kill('KILL', $pid);
+		$backends++;
+		ok(wait_for_server(), "round $round: a backend was killed, the server recovers");
+	}
+	else
+	{
+		$node->kill9;
+		$postmasters++;
+
+		# those that it left behind notice, and hold its memory until then
+		my $started = 0;
+		foreach (1 .. 100)
+		{
+			sleep(0.1);
+			last if ($started = $node->start(fail_ok => 1));
+			$node->stop('fast', fail_ok => 1);
+		}
+		ok($started, "round $round: the postmaster was killed, the server recovers");
+	}
+	$bench->finish;
+	unlike($error, qr/fav|ERROR:/, "round $round: pgbench saw nothing but the crash");
+
+	is($node->safe_psql('postgres', $missing), '0', "round $round: nothing is missing");
+	is($node->safe_psql('postgres', $recheck), '0', "round $round: nor in whole arrays");
+	is($node->safe_psql('postgres', $too_many), 'f', "round $round: what was deleted is gone");
+	$node->safe_psql('postgres', 'VACUUM users; CHECKPOINT') if $round % 3 == 0;
+}
+
+# All filters, byte for byte, pass the check of values from outside.
+is( $node->safe_psql('postgres', 'SELECT count(*) FROM users WHERE (hidden::bytea::fav)::bytea <> hidden::bytea'),
+	'0', 'every filter is a valid value');
+my ($pairs, $operations) = split /\|/, $node->safe_psql('postgres', 'SELECT count(*), (SELECT last_value FROM operations) FROM pairs');
+cmp_ok($operations, '>', 1000 * $rounds, "$operations operations, $pairs pairs at the end");
+figures("$rounds crashes ($backends backends and $postmasters postmasters killed), $operations operations, 0 false negatives");
+$node->stop;
+done_testing();
+
+# Until it answers again.
+sub wait_for_server
+{
+	foreach (1 .. 600)
+	{
+		my ($status, $out) = $node->psql('postgres', 'SELECT 1');
+		return 1 if $status == 0 && $out eq '1';
+		sleep(0.1);
+	}
+	return 0;
+}

@@ -1,0 +1,368 @@
+
+# Bytes from outside.  Valid values are damaged in every way we could think of, and
+# values are made up that no filter ever had, and all of it is fed to the server as
+# text, as binary COPY and through the cast from bytea.  What is refused must be
+# refused with an ordinary error and by all three alike.  On what is accepted every
+# function of the extension is called, found in the catalogs so that none is
+# forgotten: it gives a value that is valid again, or an ordinary error.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use FavTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{FAV_SEED} || (time ^ $$);
+srand($seed);
+note("seed $seed: set FAV_SEED to see the same values again");
+
+my $node = start_node('hostile', conf => "work_mem = '8MB'\n");
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+# ---------------------------------------------------------------------------------
+# Values to start from
+# ---------------------------------------------------------------------------------
+
+my @valid = map { pack('H*', $_) } split /\n/, $node->safe_psql(
+	'postgres', q{
+SELECT encode(f::bytea, 'hex') FROM (VALUES
+	(fav_new()), (fav_new(7, 0.2, 1, 99)), (fav_new(100000, 0.001, 31, -1)),
+	(fav_add(fav_new(), 1)), (fav_add(fav_new(), ARRAY['a', 'b', 'c'])),
+	(fav_add(fav_new(), (SELECT array_agg(i) FROM generate_series(1::bigint, 128) i))),
+	(fav_add(fav_new(130), (SELECT array_agg(i) FROM generate_series(1::bigint, 150) i))),
+	(fav_add(fav_new(130), (SELECT array_agg(i) FROM generate_series(1::bigint, 900) i))),
+	(fav_add(fav_new(130, 0.1, 1), (SELECT array_agg(i) FROM generate_series(1::bigint, 700) i))),
+	(fav_add(fav_new(130, 0.001, 31), (SELECT array_agg(i) FROM generate_series(1::bigint, 400) i))),
+	(fav_del(fav_add(fav_new(500), (SELECT array_agg(i) FROM generate_series(1::bigint, 1200) i)),
+		(SELECT array_agg(i) FROM generate_series(1::bigint, 800) i))),
+	((SELECT fav_agg(i) FROM generate_series(1::bigint, 1000) i)),
+	((SELECT fav_agg(i, 0.001) FROM generate_series(1::bigint, 300) i) ||
+		(SELECT fav_agg(i, 0.1) FROM generate_series(200::bigint, 600) i))
+) AS valid(f)});
+is(scalar(@valid), 13, 'valid values to start from');
+
+sub any { return $_[ int(rand(@_)) ]; }
+
+sub random_bytes
+{
+	my ($length) = @_;
+	return join('', map { chr(int(rand(256))) } 1 .. $length);
+}
+
+sub random_hash { return (int(rand(2**32)) << 32) | int(rand(2**32)); }
+
+# Where the numbers are, and how long: header, and the first entries of the directory.
+my @fields = (
+	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 2 ], [ 8, 4 ], [ 12, 8 ],
+	[ 20, 8 ], [ 28, 8 ], [ 36, 8 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
+	[ 52, 8 ], [ 60, 8 ], [ 68, 4 ], [ 72, 1 ], [ 76, 8 ], [ 84, 8 ]);
+my @extremes = (
+	pack('Q<', 0), pack('Q<', 1), "\xff" x 8, "\xfe" . "\xff" x 7, "\xff" x 7 . "\x7f",
+	pack('Q<', 0x80), pack('Q<', 0x7fff), pack('Q<', 0x8000), pack('Q<', 0x7fffffff),
+	pack('Q<', 0x80000000), pack('Q<', 0xffffffff), pack('Q<', 0x3fffffff), pack('Q<', 33),
+	pack('Q<', 32), pack('Q<', 31), pack('Q<', 129), pack('Q<', 128),
+	pack('d<', 'inf'), pack('d<', 'nan'), pack('d<', 1.0), pack('d<', 5e-324), pack('d<', -0.1),
+	pack('d<', 1e-300), pack('d<', 1e-9));
+
+my @mutations = (
+	# bits flipped, mostly in the head
+	sub {
+		my ($value) = @_;
+		foreach (1 .. any(1, 1, 1, 2, 8))
+		{
+			my $end = rand() < 0.7 && length($value) > 200 ? 200 : length($value);
+			vec($value, int(rand(8 * $end)), 1) ^= 1;
+		}
+		return $value;
+	},
+	# too short, too long
+	sub { return substr($_[0], 0, int(rand(length($_[0])))); },
+	sub { return $_[0] . random_bytes(any(1, 8, 24, 64, 512)); },
+	# two words change places
+	sub {
+		my ($value) = @_;
+		my $size = any(1, 2, 4, 8);
+		my ($a, $b) = map { $size * int(rand(length($value) / $size)) } 1, 2;
+		my $word = substr($value, $a, $size);
+		substr($value, $a, $size) = substr($value, $b, $size);
+		substr($value, $b, $size) = $word;
+		return $value;
+	},
+	# a number becomes as large or as small as it can be
+	sub {
+		my ($value) = @_;
+		foreach (1 .. any(1, 1, 2))
+		{
+			my ($at, $size) = @{ any(@fields) };
+			substr($value, $at, $size) = substr(any(@extremes), 0, $size)
+			  if $at + $size <= length($value);
+		}
+		return $value;
+	},
+	# no slices, or more than there are
+	sub {
+		my ($value) = @_;
+		substr($value, 3, 1) = chr(any(0, 0, 1, 2, 32, 33, 255));
+		return rand() < 0.5 ? substr($value, 0, 44) : $value;
+	},
+	# the front of one and the end of another
+	sub {
+		my ($value) = @_;
+		my $other = any(@valid);
+		my $at = int(rand(length($value)));
+		return substr($value, 0, $at) . ($at < length($other) ? substr($other, $at) : '');
+	},
+	sub { return random_bytes(int(rand(300))); },
+	sub { return "\x01\x00" . chr(any(1, 7, 31)) . random_bytes(41); });
+
+# A value with a true structure and nonsense in it: bits that no element set, marks
+# without collisions, counts of elements out of nowhere, any k and any limit.
+sub made_up
+{
+	my ($blocks) = @_;
+	my $region_size = any(1, 2, 7, 7, 31, 1 + int(rand(31)));
+	my $block = ($region_size + 1) * 64;
+	my (@slices, %recent, %deleted);
+	foreach (1 .. any(0, 1, 1, 2, 3, 32))
+	{
+		my $nblocks = any(1, 1, 2, 1 + int(rand($blocks)));
+		my $fill = rand();
+		my $bytes =
+			$fill < 0.1 ? "\0" x ($nblocks * $block)
+		  : $fill < 0.2 ? "\xff" x ($nblocks * $block)
+		  : $fill < 0.6 ? random_bytes(64) x ($nblocks * ($region_size + 1))
+		  :               random_bytes($block) x $nblocks;
+		my $bits = $nblocks * $region_size * 512;
+		push @slices, { blocks => $bytes, k => any(1, 5, 32, 1 + int(rand(32))),
+			bits_limit => any(1, $bits, 1 + int(rand($bits))) };
+		last if @slices * $nblocks * $block > 200000;
+	}
+	$recent{ any(0, ~0, random_hash()) } = 1 foreach 1 .. any(0, 1, 127, 128);
+	if (@slices)
+	{
+		$deleted{ any(0, ~0, random_hash(), random_hash()) } = 1 foreach 1 .. any(0, 1, 255, 256, 600);
+		delete @deleted{ keys %recent };
+	}
+	return build_value(
+		region_size => $region_size,
+		slices => \@slices,
+		recent => [ keys %recent ],
+		deleted => [ sort { $a <=> $b } keys %deleted ],
+		elements => @slices ? any(0, 1, 1000, 8589934552, int(rand(100000))) : 0,
+		capacity => any(1, 2, 1000, 100000, 2**63, ~0, 2**34),
+		seed => any(0, ~0, random_hash()),
+		error_rate => any(1, 0.01, 1e-9, 1e-300, 5e-324, rand() + 1e-9));
+}
+
+my @values;
+my $rounds = 5000 * effort();
+push @values, any(@mutations)->(any(@valid)) foreach 1 .. $rounds;
+push @values, made_up(4) foreach 1 .. 400 * effort();
+push @values, made_up(150) foreach 1 .. 40 * effort();
+
+# each field of each value at each extreme, not by chance
+foreach my $value (@valid[ 0, 7, 10 ])
+{
+	foreach my $field (@fields)
+	{
+		my ($at, $size) = @$field;
+		next if $at + $size > length($value);
+		foreach my $extreme (@extremes)
+		{
+			my $copy = $value;
+			substr($copy, $at, $size) = substr($extreme, 0, $size);
+			push @values, $copy;
+		}
+	}
+}
+
+# A capacity asks for memory at the first flush: as it does in fav_new, up to 1 GB.
+# That is tried below, once, and not thousands of times here.
+@values = grep {
+	my $capacity = length($_) >= 28 ? unpack('Q<', substr($_, 20, 8)) : 0;
+	$capacity < 1000000 || $capacity > 2**33
+} @values;
+
+# ---------------------------------------------------------------------------------
+# Through the three entrances
+# ---------------------------------------------------------------------------------
+
+my $rows = '';
+foreach my $i (0 .. $#values)
+{
+	$rows .= "$i\t\\\\x" . unpack('H*', $values[$i]) . "\n";
+	my $binary = "PGCOPY\n\xff\r\n\0" . pack('NNnN', 0, 0, 1, length($values[$i])) . $values[$i] . pack('n', 0xffff);
+	append_to_file("$directory/$i", $binary);
+}
+append_to_file("$directory/rows", $rows);
+$node->safe_psql(
+	'postgres', qq{
+CREATE TABLE bytes (i int PRIMARY KEY, b bytea);
+COPY bytes FROM '$directory/rows';
+CREATE TABLE received (f fav);
+CREATE TABLE accepted (i int, f fav);
+CREATE TABLE results (what text, state text, n bigint, PRIMARY KEY (what, state));
+
+CREATE FUNCTION note_result(what text, state text) RETURNS void LANGUAGE sql AS
+\$\$
+	INSERT INTO results VALUES (\$1, \$2, 1)
+	ON CONFLICT ON CONSTRAINT results_pkey DO UPDATE SET n = results.n + 1
+\$\$;
+
+CREATE FUNCTION enter(i int, b bytea) RETURNS void LANGUAGE plpgsql AS
+\$\$
+DECLARE
+	f fav;
+	text_state text := 'ok';
+	cast_state text := 'ok';
+	copy_state text := 'ok';
+BEGIN
+	BEGIN
+		f := fav_in(textout(b::text)::cstring);
+	EXCEPTION WHEN OTHERS THEN text_state := SQLSTATE;
+	END;
+	BEGIN
+		f := b::fav;
+	EXCEPTION WHEN OTHERS THEN cast_state := SQLSTATE;
+	END;
+	BEGIN
+		EXECUTE format('COPY received FROM %L (FORMAT binary)', '$directory/' || i);
+	EXCEPTION WHEN OTHERS THEN copy_state := SQLSTATE;
+	END;
+	PERFORM note_result('enter', text_state || ' ' || cast_state || ' ' || copy_state);
+	IF cast_state = 'ok' THEN
+		INSERT INTO accepted VALUES (i, f);
+		IF f::bytea <> b OR fav_send(f) <> b OR textin(fav_out(f)) <> b::text THEN
+			PERFORM note_result('enter', 'changed');
+		END IF;
+	END IF;
+END
+\$\$;
+SELECT count(enter(i, b)) FROM bytes;
+});
+is( $node->safe_psql('postgres', q{SELECT state FROM results WHERE what = 'enter' ORDER BY 1}),
+	"22P02 22P03 22P03\nok ok ok",
+	'text, cast and binary COPY accept and refuse the same bytes, with the right errors');
+my ($accepted, $large) = split /\|/,
+  $node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE length(f::bytea) > 65536) FROM accepted');
+cmp_ok($accepted, '>', 500, "$accepted of " . scalar(@values) . ' were accepted');
+cmp_ok($large, '>', 5, "$large of these are read in parts");
+
+# ---------------------------------------------------------------------------------
+# Every function on what was accepted
+# ---------------------------------------------------------------------------------
+
+my @calls = calls_on_filter($node);
+cmp_ok(scalar(@calls), '>', 60, scalar(@calls) . ' different calls');
+my %names = map { $_ => 1 } map { /(fav_\w+)\(/g } @calls;
+foreach my $name (
+	qw(fav_add fav_del fav_contains fav_contains_any fav_contains_all fav_filter fav_count fav_stats
+	fav_slices fav_needs_rebuild fav_union fav_union_agg fav_out fav_send))
+{
+	ok($names{$name}, "$name is among them");
+}
+
+my $body = '';
+foreach my $call (@calls)
+{
+	(my $name = $call) =~ s/'/''/g;
+	$body .= qq{
+	BEGIN
+		PERFORM $call;
+		ran := ran + 1;
+	EXCEPTION WHEN OTHERS THEN PERFORM note_result('$name', SQLSTATE);
+	END;};
+}
+$node->safe_psql(
+	'postgres', qq{
+CREATE FUNCTION call_all(f fav, many bigint[]) RETURNS bigint LANGUAGE plpgsql AS
+\$call_all\$
+DECLARE
+	ran bigint := 0;
+BEGIN
+	$body
+	-- what is promised to hold of any filter
+	BEGIN
+		IF NOT fav_contains(fav_add(f, 4711), 4711) THEN
+			PERFORM note_result('added', 'lost');
+		END IF;
+		IF fav_contains(fav_del(f, 4711), 4711) OR fav_contains(fav_del(fav_add(f, 4711), 4711), 4711) THEN
+			PERFORM note_result('deleted', 'found');
+		END IF;
+	EXCEPTION WHEN OTHERS THEN PERFORM note_result('promises', SQLSTATE);
+	END;
+	RETURN ran;
+END
+\$call_all\$;
+});
+my $many = q{(SELECT array_agg(j) FROM generate_series(1::bigint, 150) j)};
+my $ran = $node->safe_psql('postgres', "SELECT sum(call_all(f, $many)) FROM accepted");
+cmp_ok($ran, '>', 10000, "$ran calls gave a result");
+
+# 54000: would exceed the limit; 22023: no union with a filter of other parameters
+is( $node->safe_psql(
+		'postgres', q{SELECT what, state, n FROM results WHERE what <> 'enter' AND state NOT IN ('54000', '22023')}),
+	'', 'none gave anything but a valid result or an ordinary error');
+
+# The same values out of line, read in parts and as a whole, one question and many.
+foreach my $storage ('EXTERNAL', 'EXTENDED')
+{
+	$node->safe_psql(
+		'postgres', qq{
+DROP TABLE IF EXISTS stored;
+CREATE TABLE stored (i int, f fav);
+ALTER TABLE stored ALTER f SET STORAGE $storage;
+INSERT INTO stored SELECT i, (f::bytea || '')::fav FROM accepted;
+});
+	is( $node->safe_psql(
+			'postgres', qq{
+SET max_parallel_workers_per_gather = 0;
+SELECT count(*) FROM stored s JOIN accepted a USING (i), generate_series(1, 3) j
+WHERE fav_contains(s.f, j::bigint) <> fav_contains(('' || a.f::bytea)::fav, j::bigint)
+	OR fav_filter(s.f, $many) <> fav_filter(('' || a.f::bytea)::fav, $many)}),
+		'0', "stored as $storage they answer as they do in memory");
+}
+
+# ---------------------------------------------------------------------------------
+# Bytes that ask for much memory
+# ---------------------------------------------------------------------------------
+
+# 44 bytes and 128 hashes that claim room for 20 million: what fav_new(20000000) does.
+my $hungry = unpack('H*', build_value(capacity => 20000000, recent => [ 1 .. 128 ]));
+is( $node->safe_psql(
+		'postgres', qq{SELECT length(fav_add('\\x$hungry'::fav, 1)::bytea) BETWEEN 20000000 AND 60000000}),
+	't', 'a capacity is used as fav_new would');
+foreach my $capacity (2**33, 2**40, 2**63, ~0)
+{
+	$hungry = unpack('H*', build_value(capacity => $capacity, recent => [ 1 .. 128 ]));
+	my ($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT fav_count(fav_add('\\x$hungry'::fav, 1))");
+	like($error, qr/ERROR:  (54000|22P02)/, "a capacity of $capacity is refused");
+}
+
+# Counts of slices, hashes and blocks that are not there cost nothing.
+foreach my $value (
+	build_value(nslices => 32), build_value(nrecent => 128),
+	build_value(ndeleted => 2**31, nslices => 1),
+	build_value(slices => [ { blocks => "\0" x 512, nblocks => 2**32 - 1 } ]))
+{
+	my $hex = unpack('H*', $value);
+	my ($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT '\\x$hex'::fav");
+	like($error, qr/ERROR:  22P02/, 'a count of what is not there is refused');
+}
+
+# Text that is no hexadecimal at all.
+foreach my $text ('', '\\\\', '\\\\x', '\\\\x0', '\\\\xzz', 'x', '\\\\x' . '0' x 87, '\\\\x' . 'g' x 88, "\x{c3}\x{a9}")
+{
+	my ($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT E'$text'::fav");
+	like($error, qr/ERROR:  22P02/, "text \"" . substr($text, 0, 8) . '" is refused');
+}
+
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server is up');
+log_is_clean($node, 'the log shows ordinary errors only');
+figures(scalar(@values) . " mutated values, $accepted accepted, $ran calls on these");
+$node->stop;
+done_testing();

@@ -1,0 +1,185 @@
+
+# What the fault tests share.
+
+package FavTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use IPC::Run;
+use Time::HiRes qw(time);
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(effort figures start_node log_is_clean poll_for build_value popcount
+  calls_on_filter run_in_background);
+
+# How much to do: 1 in a quick run, more when tools/soak asks for it.
+sub effort
+{
+	return $ENV{FAV_SOAK} || 1;
+}
+
+# What the long run reports: one line a test, for tools/soak to collect.
+sub figures
+{
+	my ($what) = @_;
+
+	note("figures: $what");
+	diag("figures: $what") if $ENV{FAV_SOAK};
+	return;
+}
+
+# A running cluster with the extension.  Every line of its log begins with the
+# SQLSTATE.
+sub start_node
+{
+	my ($name, %param) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%{ $param{init} || {} });
+	$node->append_conf(
+		'postgresql.conf', qq{
+log_line_prefix = '%e [%p] '
+log_statement = 'none'
+log_min_duration_statement = -1
+autovacuum = off
+fsync = off
+});
+	$node->append_conf('postgresql.conf', $param{conf}) if $param{conf};
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION fav') unless $param{bare};
+	return $node;
+}
+
+# Nothing in the log but ordinary errors: no process died, no assertion failed,
+# and no error that only a bug can cause.
+sub log_is_clean
+{
+	my ($node, $what, %allowed) = @_;
+	my @bad;
+
+	foreach my $line (split /\n/, slurp_file($node->logfile))
+	{
+		my ($state) = $line =~ /^(\w{5}) /;
+		push @bad, $line
+		  if $line =~ /PANIC|TRAP:|terminated by signal|stack depth/
+		  || ($line =~ /FATAL|^XX/ && !(defined $state && $allowed{$state}));
+	}
+	is(scalar(@bad), 0, $what) or diag(join("\n", @bad[ 0 .. ($#bad > 9 ? 9 : $#bad) ]));
+	return;
+}
+
+# Start a program; the result has ->pump_nb and ->finish.
+sub run_in_background
+{
+	my ($command, $out, $error) = @_;
+
+	return IPC::Run::start($command, '<', \'', '>', $out, '2>', $error);
+}
+
+# Wait until the query gives true; false if it never does.
+sub poll_for
+{
+	my ($node, $query, $seconds) = @_;
+	my $end = time + ($seconds || $PostgreSQL::Test::Utils::timeout_default || 180);
+
+	while (time < $end)
+	{
+		return 1 if $node->safe_psql('postgres', $query) eq 't';
+		select(undef, undef, undef, 0.05);
+	}
+	return 0;
+}
+
+# Every function, operator and aggregate of the extension that takes a filter and
+# whose other arguments can be had from SQL, as expressions over "f" (a filter) and
+# "many" (an array of bigint).  What gives a filter is checked to be a valid one.
+sub calls_on_filter
+{
+	my ($node) = @_;
+
+	return split /\n/, $node->safe_psql(
+		'postgres', q{
+WITH sample(type, value) AS (VALUES
+	('fav'::regtype, 'f'), ('bigint', '42::bigint'), ('text', '''42'''), ('uuid', 'md5(''42'')::uuid'),
+	('bytea', '''\\x42''::bytea'), ('double precision', '0.01'), ('integer', '7'),
+	('bigint[]', 'many'), ('text[]', 'many::text[]'), ('bytea[]', 'ARRAY[''\\x42''::bytea, NULL, ''\\x43'']'),
+	('uuid[]', 'ARRAY[md5(''42'')::uuid, md5(''43'')::uuid, NULL]')
+), called AS (
+	SELECT p.oid, p.prokind, p.proname, p.prorettype, count(s.value) AS known, p.pronargs,
+		string_agg(s.value, ', ' ORDER BY a.n) AS arguments
+	FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	CROSS JOIN unnest(p.proargtypes) WITH ORDINALITY AS a(type, n) LEFT JOIN sample s ON s.type = a.type
+	WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav')
+	GROUP BY p.oid HAVING bool_or(a.type = 'fav'::regtype)
+), expressions AS (
+	SELECT CASE WHEN prokind = 'a'
+		THEN format('(SELECT %I(g) FROM (VALUES (f), (NULL), (fav_add(f, 7)), (f)) AS v(g))', proname)
+		ELSE format('%I(%s)', proname, arguments) END AS expression, prorettype, true AS f
+	FROM called WHERE known = pronargs
+	UNION ALL
+	SELECT format('%s %s %s', l.value, o.oprname, r.value), o.oprresult, true
+	FROM pg_operator o JOIN sample l ON l.type = o.oprleft JOIN sample r ON r.type = o.oprright
+	WHERE 'fav'::regtype IN (o.oprleft, o.oprright)
+	UNION ALL
+	SELECT unnest(ARRAY['fav_union(f, fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed))',
+		'fav_union(fav_add(fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed), many), f)',
+		'fav_add(fav_del(f, many), many)', 'fav_del(fav_add(f, many), many)',
+		'fav_union(fav_add(f, many), fav_del(f, many))']), 'fav'::regtype, true
+)
+SELECT CASE WHEN prorettype = 'fav'::regtype THEN format('fav_from_bytea(fav_to_bytea(%s))', expression)
+	ELSE expression END
+FROM expressions ORDER BY 1});
+}
+
+sub popcount
+{
+	return unpack('%64b*', $_[0]);
+}
+
+# The bytes of a value as docs/FORMAT.md describes them, from any parameters at all.
+# Sizes and counts are true unless they are given.
+sub build_value
+{
+	my (%value) = @_;
+	my $region_size = $value{region_size} // 7;
+	my @slices = @{ $value{slices} || [] };
+	my @recent = @{ $value{recent} || [] };
+	my @deleted = @{ $value{deleted} || [] };
+	my $bytes = pack(
+		'CCCCvvVQ<Q<Q<d<',
+		$value{version} // 1, $value{flags} // 0, $region_size,
+		$value{nslices} // scalar(@slices),
+		$value{nrecent} // scalar(@recent),
+		$value{reserved} // 0,
+		$value{ndeleted} // scalar(@deleted),
+		$value{elements} // 0,
+		$value{capacity} // 1000,
+		$value{seed} // 0,
+		$value{error_rate} // 0.01);
+
+	foreach my $slice (@slices)
+	{
+		my $block = ($region_size + 1) * 64;
+		my $bits = 0;
+		for (my $at = 0; $at < length($slice->{blocks}); $at += $block)
+		{
+			$bits += popcount(substr($slice->{blocks}, $at, $block - 64));
+		}
+		$bytes .= pack('VCx3Q<Q<',
+			$slice->{nblocks} // length($slice->{blocks}) / $block,
+			$slice->{k} // 5,
+			$slice->{bits_set} // $bits,
+			$slice->{bits_limit} // 1 + int(length($slice->{blocks}) * 2));
+	}
+	$bytes .= pack('Q<*', @recent);
+	$bytes .= $_->{blocks} foreach @slices;
+	$bytes .= pack('Q<*', @deleted);
+	return $bytes;
+}
+
+1;
