@@ -1,0 +1,73 @@
+-- The cache of filters that a query asks: what it keeps is bounded, however often the filter
+-- changes, and every way to read a filter gives the same answers.
+
+-- Contexts and bytes that readers hold right now; as if there were none on a server
+-- that cannot tell.
+CREATE FUNCTION reader_held(OUT contexts bigint, OUT bytes bigint) LANGUAGE plpgsql AS $$
+BEGIN
+	SELECT count(*), coalesce(sum(total_bytes), 0) INTO contexts, bytes
+	FROM pg_backend_memory_contexts WHERE name = 'fav reader';
+EXCEPTION WHEN undefined_table THEN
+	contexts := 0;
+	bytes := 0;
+END $$;
+
+-- 60 filters of 40 kB, with the elements id * 1000 + 1 .. 200
+CREATE TABLE reader_filters (id int PRIMARY KEY, hidden fav);
+INSERT INTO reader_filters
+SELECT id, fav_add(fav_new(25000), ARRAY(SELECT id * 1000 + generate_series(1, 200)::bigint))
+FROM generate_series(1, 60) id;
+SELECT min(pg_column_size(hidden)) > 32768 AS out_of_line FROM reader_filters;
+
+-- Another filter in every row, round after round
+SELECT count(*) AS asked, max((held).contexts) <= 4 AS few, max((held).bytes) < 4 * 100000 AS bounded
+FROM (SELECT id, hidden, i FROM reader_filters, generate_series(1, 50) i ORDER BY i, id OFFSET 0) a,
+	LATERAL (SELECT reader_held() AS held WHERE id = 60 OFFSET 0) h
+WHERE fav_contains(hidden, id * 1000 + i);
+SELECT count(*) AS asked, count(*) FILTER (WHERE NOT fav_contains(hidden, id * 1000 + i)) AS missing
+FROM (SELECT id, hidden, i FROM reader_filters, generate_series(1, 50) i ORDER BY i, id OFFSET 0) a;
+
+-- Within work_mem, but for the value in use
+SET work_mem = '64kB';
+SELECT count(*) AS asked, max((held).contexts) <= 1 AS few, max((held).bytes) < 100000 AS bounded
+FROM (SELECT id, hidden, i FROM reader_filters, generate_series(1, 20) i ORDER BY i, id OFFSET 0) a,
+	LATERAL (SELECT reader_held() AS held WHERE id = 60 OFFSET 0) h
+WHERE fav_contains(hidden, id * 1000 + i);
+RESET work_mem;
+
+-- Nothing is left when the query has ended
+SELECT * FROM reader_held();
+
+-- Rescans: the inner side starts again for each outer row, with another filter or the same
+SELECT count(*) AS asked, sum(found) AS found
+FROM (SELECT id FROM reader_filters WHERE id IN (3, 5, 7)) o, generate_series(1, 4) again,
+	LATERAL (SELECT count(*) AS found FROM generate_series(1, 200) i
+		WHERE fav_contains((SELECT hidden FROM reader_filters f WHERE f.id = o.id), o.id * 1000 + i)) s;
+
+-- A row that changes between two questions of one statement's plan
+CREATE FUNCTION reader_ask(element bigint) RETURNS boolean LANGUAGE plpgsql AS
+$$ BEGIN RETURN fav_contains((SELECT hidden FROM reader_filters WHERE id = 1), element); END $$;
+SELECT reader_ask(-1);
+UPDATE reader_filters SET hidden = fav_add(hidden, -1) WHERE id = 1;
+SELECT reader_ask(-1);
+UPDATE reader_filters SET hidden = fav_del(hidden, -1) WHERE id = 1;
+SELECT reader_ask(-1);
+
+-- In place, cached, by blocks, and in memory: the same answers
+CREATE TABLE reader_ways (n int, hidden fav);
+INSERT INTO reader_ways
+SELECT n, fav_del(fav_add(fav_new(1000), ARRAY(SELECT generate_series(1, n)::bigint)), ARRAY(SELECT generate_series(1, n, 5)::bigint))
+FROM unnest(ARRAY[0, 1, 3, 4, 5, 127, 128, 129, 5000, 50000]) n;
+SELECT n, count(*) AS asked,
+	count(*) FILTER (WHERE fav_contains(hidden, i) <> fav_contains(hidden::bytea::fav, i)) AS differ,
+	count(*) FILTER (WHERE fav_contains(hidden, i) <> fav_contains_any(hidden, ARRAY[i])) AS differ_any,
+	count(*) FILTER (WHERE fav_contains(hidden, i) <> (fav_contains_all(hidden, ARRAY[i, NULL, i]) IS NOT FALSE)) AS differ_all,
+	count(*) FILTER (WHERE fav_contains(hidden, i) <> (fav_filter(hidden, ARRAY[i]) = '{}')) AS differ_filter
+FROM reader_ways, generate_series(-20::bigint, 150) i GROUP BY n ORDER BY n;
+
+-- Arrays of integers are read where they lie: with and without NULLs, of any shape
+SELECT fav_filter(fav_add(NULL, ARRAY[2, 4]::bigint[]), a) FROM (VALUES
+	('{1,2,3,4,5}'::bigint[]), ('{1,2,NULL,4,5}'), ('{{1,2},{3,4}}'), ('[5:7]={1,2,3}'), ('{2,4}'), ('{}'), ('{NULL}')) v (a);
+
+DROP TABLE reader_filters, reader_ways;
+DROP FUNCTION reader_ask, reader_held;
