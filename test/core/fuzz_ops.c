@@ -1,0 +1,297 @@
+/*
+ * fuzz_ops.c
+ *		Operations on a value that the validator lets through, or on one that
+ *		began empty.
+ *
+ * The input:
+ *
+ *		byte 0		odd: it begins empty; bytes 1 .. 3 choose the parameters
+ *					even: bytes 1 and 2 are a length, and a value follows
+ *		the rest	operations: a byte that says what, two that say to which
+ *					element (12 bits) or elements
+ *
+ * For a filter that began empty an exact set is kept beside it, and its promises
+ * are asserted.  Of any other value only this: nothing crashes, leaks, or goes on
+ * for ever, what was a value is one afterwards, and what is allocated at a time is
+ * at most a small multiple of the value, unless its stated capacity asks for it.
+ */
+#include "fuzz.h"
+#include "hash.h"
+#include "union.h"
+
+#define UNIVERSE		4096
+#define WORK_MAX		3000	/* elements handled for one input */
+
+/* What a slice for one flush takes at most: 4 kB; the rest is the core's own. */
+#define SMALL_CHANGE	65536
+
+typedef struct Subject
+{
+	FavEditor	editor;
+	Value		value;			/* what the editor was opened from */
+	Value		snapshot;		/* an earlier one, to unite with */
+	bool		honest;			/* began empty: the exact set is true */
+	bool		checked;		/* began as a value without any lie */
+	uint8_t		present[UNIVERSE];
+	uint8_t		snapshot_present[UNIVERSE];
+	uint32_t	work;
+} Subject;
+
+static inline uint64_t
+hash_of(const Subject *subject, uint32_t element)
+{
+	return fav_hash_integer(element, subject->editor.filter.params.seed);
+}
+
+/* Is what was allocated in proportion? */
+static void
+check_allocation(const Subject *subject)
+{
+	const FavFilter *filter = &subject->editor.filter;
+	FavSlice	stated = {0};
+	uint64_t	allowed = 10 * (fav_size(filter) + subject->snapshot.size) + SMALL_CHANGE;
+	size_t		largest = largest_allocation();
+
+	if (largest <= allowed)
+		return;
+
+	/* then for the capacity that it states, in the last slice of a chain */
+	if (fav_size_slice(&stated, fav_error_share(filter->params.error_rate, FAV_MAX_SLICES),
+					   filter->params.region_size, filter->params.capacity))
+		REQUIRE(largest <= allowed + fav_slice_bytes(&stated, filter->params.region_size));
+	else
+		REQUIRE(largest <= FAV_MAX_SIZE);
+}
+
+static void
+check_status(const Subject *subject, FavStatus status)
+{
+	if (subject->honest)
+		REQUIRE(status == FAV_OK || status == FAV_NO_MEMORY || status == FAV_TOO_LARGE || status == FAV_TOO_MANY_SLICES);
+	REQUIRE(status != FAV_MALFORMED);
+}
+
+static void
+add(Subject *subject, uint32_t element)
+{
+	FavStatus	status = fav_editor_add(&subject->editor, hash_of(subject, element));
+
+	check_status(subject, status);
+	subject->work++;
+	if (status != FAV_OK)
+		return;
+	REQUIRE(fav_editor_contains(&subject->editor, hash_of(subject, element)));
+	subject->present[element] = 1;
+}
+
+static void
+del(Subject *subject, uint32_t element)
+{
+	FavStatus	status;
+
+	/* a filter whose elements we know: only what is there is deleted */
+	subject->work++;
+	if (subject->honest && !subject->present[element])
+		return;
+	status = fav_editor_del(&subject->editor, hash_of(subject, element));
+	check_status(subject, status);
+	if (status != FAV_OK)
+		return;
+	REQUIRE(!subject->checked || !fav_editor_contains(&subject->editor, hash_of(subject, element)));
+	subject->present[element] = 0;
+}
+
+static bool
+take_value(const Subject *subject, FavEditor *editor, Value *value)
+{
+	const FavFilter *result;
+	FavProblem	problem;
+
+	if (fav_editor_finish(editor, &result) != FAV_OK)
+		return false;
+	value->size = fav_size(result);
+	value->bytes = malloc(value->size);
+	fav_write(result, value->bytes);
+	if (fav_open(&value->filter, value->bytes, value->size, value->size, &problem) == FAV_OK &&
+		(!subject->checked || fav_check(&value->filter, &problem) == FAV_OK))
+		return true;
+	REQUIRE(!subject->checked);
+	value_free(value);
+	return false;
+}
+
+static void
+check_members(const Subject *subject)
+{
+	uint32_t	i;
+
+	if (!subject->honest)
+		return;
+	for (i = 0; i < UNIVERSE; i++)
+		if (subject->present[i])
+		{
+			REQUIRE(fav_editor_contains(&subject->editor, hash_of(subject, i)));
+			REQUIRE(fav_contains(&subject->value.filter, hash_of(subject, i)));
+		}
+}
+
+static void
+reopen(Subject *subject)
+{
+	Value		next;
+
+	if (!take_value(subject, &subject->editor, &next))
+		return;
+	fav_editor_close(&subject->editor);
+	value_free(&subject->value);
+	subject->value = next;
+	fav_editor_open(&subject->editor, &subject->value.filter);
+	check_members(subject);
+	subject->work += 200;
+}
+
+static void
+take_snapshot(Subject *subject)
+{
+	value_free(&subject->snapshot);
+	subject->snapshot.size = 0;
+	if (take_value(subject, &subject->editor, &subject->snapshot))
+		memcpy(subject->snapshot_present, subject->present, UNIVERSE);
+	else
+		memset(&subject->snapshot, 0, sizeof(subject->snapshot));
+	subject->work += 200;
+}
+
+static void
+unite(Subject *subject)
+{
+	FavStatus	status;
+	uint32_t	i;
+
+	if (subject->snapshot.bytes == NULL)
+		return;
+	status = fav_editor_union(&subject->editor, &subject->snapshot.filter);
+	check_status(subject, status);
+	if (status == FAV_OK)
+		for (i = 0; i < UNIVERSE; i++)
+			subject->present[i] |= subject->snapshot_present[i];
+	subject->work += 1000;
+}
+
+static void
+operate(Subject *subject, const uint8_t *at, const uint8_t *end)
+{
+	for (; at + 3 <= end && subject->work < WORK_MAX; at += 3)
+	{
+		uint32_t	element = fav_load16(at + 1) % UNIVERSE;
+		uint32_t	count = at[0] / 8 * 16u;
+		uint32_t	i;
+
+		switch (at[0] % 8)
+		{
+			case 0:
+				add(subject, element);
+				break;
+			case 1:
+				del(subject, element);
+				break;
+			case 2:
+				for (i = 0; i < count; i++)
+					add(subject, (element + i) % UNIVERSE);
+				break;
+			case 3:
+				for (i = 0; i < count; i++)
+					del(subject, (element + i) % UNIVERSE);
+				break;
+			case 4:
+				/* block, unblock, block */
+				for (i = 0; i < count / 8; i++)
+				{
+					add(subject, element);
+					del(subject, element);
+				}
+				break;
+			case 5:
+				reopen(subject);
+				break;
+			case 6:
+				take_snapshot(subject);
+				break;
+			case 7:
+				unite(subject);
+				break;
+		}
+		check_allocation(subject);
+	}
+}
+
+static void
+begin_empty(Subject *subject, const uint8_t *choice)
+{
+	static const double error_rates[] = {0.5, 0.2, 0.05, 0.01, 0.001, 0.0001, 1e-6, 1.0};
+	FavParams	params;
+
+	params.error_rate = error_rates[choice[0] % 8];
+	params.region_size = 1 + choice[1] % FAV_MAX_REGION_SIZE;
+	params.capacity = (uint64_t) choice[2] * choice[2] + 1;
+	params.seed = choice[0];
+	subject->honest = true;
+	subject->checked = true;
+	fav_editor_new(&subject->editor, &params);
+	REQUIRE(take_value(subject, &subject->editor, &subject->value));
+}
+
+static bool
+begin_with(Subject *subject, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+	Value	   *value = &subject->value;
+
+	value->size = size;
+	value->bytes = malloc(size > 0 ? size : 1);
+	memcpy(value->bytes, bytes, size);
+	if (fav_open(&value->filter, value->bytes, size, size, &problem) != FAV_OK)
+	{
+		value_free(value);
+		return false;
+	}
+	subject->checked = fav_check(&value->filter, &problem) == FAV_OK;
+	fav_editor_open(&subject->editor, &value->filter);
+	return true;
+}
+
+void
+fuzz_ops(const uint8_t *data, size_t size)
+{
+	static Subject subject;
+	const uint8_t *end = data + size;
+	size_t		length;
+
+	if (size < 4)
+		return;
+	memset(&subject, 0, sizeof(subject));
+	limit_allocation((size_t) 16 << 20);
+	largest_allocation();
+	length = fav_load16(data + 1);
+	if (data[0] % 2 == 1)
+	{
+		begin_empty(&subject, data + 1);
+		operate(&subject, data + 4, end);
+	}
+	else
+	{
+		if (length > size - 3)
+			length = size - 3;
+		if (!begin_with(&subject, data + 3, length))
+			return;
+		operate(&subject, data + 3 + length, end);
+	}
+	reopen(&subject);
+	fav_editor_close(&subject.editor);
+	value_free(&subject.value);
+	value_free(&subject.snapshot);
+	REQUIRE(allocated_bytes() == 0);
+	limit_allocation(0);
+}
+
+FUZZ_TARGET(fuzz_ops)

@@ -1,0 +1,150 @@
+/*
+ * seeds.c
+ *		Write the seeds of the fuzz targets: small values with all that a value can
+ *		have, values that lie, and operations that reach everything.
+ *
+ * Usage: seeds <corpus directory>
+ */
+#include "harness.h"
+#include "hash.h"
+
+static const char *corpus;
+
+static void
+save(const char *target, const char *name, const uint8_t *bytes, size_t size)
+{
+	char		path[1024];
+	FILE	   *file;
+
+	snprintf(path, sizeof(path), "%s/%s/%s", corpus, target, name);
+	file = fopen(path, "wb");
+	if (file == NULL || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+	{
+		perror(path);
+		exit(1);
+	}
+}
+
+/* As a value, and as a value with operations on it. */
+static void
+save_value(const char *name, const uint8_t *bytes, size_t size)
+{
+	/* add, add 480, delete 200, snapshot, delete, unite, reopen, block and unblock */
+	static const uint8_t operations[] = {
+		0, 1, 0, 0xf2, 0, 2, 0x63, 0, 2, 6, 0, 0, 1, 1, 0, 7, 0, 0, 5, 0, 0, 0xfc, 7, 0
+	};
+	uint8_t    *both = malloc(3 + size + sizeof(operations));
+
+	save("open", name, bytes, size);
+	both[0] = 0;
+	fav_store16(both + 1, (uint32_t) size);
+	memcpy(both + 3, bytes, size);
+	memcpy(both + 3 + size, operations, sizeof(operations));
+	save("ops", name, both, 3 + size + sizeof(operations));
+	free(both);
+}
+
+static void
+make(const char *name, double error_rate, uint32_t region_size, uint64_t capacity, int64_t adds, int64_t dels)
+{
+	FavParams	params = {.capacity = capacity, .error_rate = error_rate, .region_size = region_size, .seed = 2};
+	FavEditor	editor;
+	Value		value;
+	int64_t		i;
+
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < adds; i++)
+		fav_editor_add(&editor, fav_hash_integer(i, params.seed));
+	for (i = 0; i < dels; i++)
+		fav_editor_del(&editor, fav_hash_integer(i, params.seed));
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	save_value(name, value.bytes, value.size);
+	value_free(&value);
+}
+
+/* A value of one small slice with all bits set and 128 recent hashes. */
+static void
+make_full(const char *name, double error_rate, uint32_t k, uint32_t nslices, uint64_t capacity)
+{
+	static uint8_t ones[2 * FAV_LANE_BYTES];
+	static uint8_t recent[8 * FAV_RECENT_MAX];
+	FavFilter	filter;
+	uint8_t    *bytes;
+	uint32_t	i;
+
+	memset(ones, 0xff, sizeof(ones));
+	memset(&filter, 0, sizeof(filter));
+	filter.params = (FavParams) {.capacity = capacity, .error_rate = error_rate, .region_size = 1, .seed = 2};
+	filter.nslices = nslices;
+	for (i = 0; i < nslices; i++)
+		filter.slices[i] = (FavSlice) {.nblocks = 1, .k = k, .bits_set = 512, .bits_limit = 512, .blocks = ones};
+	filter.nrecent = FAV_RECENT_MAX;
+	filter.recent = recent;
+	for (i = 0; i < FAV_RECENT_MAX; i++)
+		fav_store64(recent + 8 * i, fav_hash_integer(5000 + i, 2));
+	filter.elements = FAV_MAX_ELEMENTS;
+	bytes = malloc(fav_size(&filter));
+	fav_write(&filter, bytes);
+	save_value(name, bytes, fav_size(&filter));
+	free(bytes);
+}
+
+/* It begins empty. */
+static void
+make_operations(const char *name, uint8_t error_rate, uint8_t region_size, uint8_t capacity)
+{
+	uint8_t		bytes[400] = {1, error_rate, region_size, capacity};
+	size_t		size = 4;
+	uint64_t	random = (uint64_t) error_rate * 77 + region_size;
+
+	while (size + 3 <= sizeof(bytes))
+	{
+		uint64_t	number = next_random(&random);
+
+		/* more adds than deletes, not too many of the dear ones */
+		bytes[size] = (uint8_t) number;
+		if (bytes[size] % 8 >= 5 && number >> 8 & 1)
+			bytes[size] = (uint8_t) (bytes[size] & 0xf8) | 2;
+		fav_store16(bytes + size + 1, (uint32_t) (number >> 16) & 0x0fff);
+		size += 3;
+	}
+	save("ops", name, bytes, size);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc != 2)
+		return 2;
+	corpus = argv[1];
+	make("empty", 0.01, 7, 1000, 0, 0);
+	make("one", 0.01, 7, 1000, 1, 0);
+	make("exact-20", 0.01, 7, 1000, 20, 3);
+	make("exact-128", 0.01, 7, 1000, 128, 0);
+	make("one-slice", 0.1, 1, 1, 130, 0);
+	make("one-slice-deleted", 0.2, 1, 1, 200, 100);
+	make("two-slices", 0.2, 1, 1, 520, 60);
+	make("three-slices", 0.5, 1, 1, 1100, 100);
+	make("four-slices-deleted", 0.5, 1, 1, 2200, 300);
+	make("region-2", 0.2, 2, 1, 700, 90);
+	make("region-7", 0.2, 7, 1, 140, 30);
+	make("region-31", 0.5, 31, 1, 140, 9);
+	make("many-bits", 1e-6, 1, 1, 129, 20);
+	make("large-capacity", 0.2, 3, UINT64_C(1) << 32, 5, 1);
+	make_full("full-k1", 1e-6, 1, 1, 1);
+	make_full("full-k32", 1.0, 32, 2, 1);
+	make_full("full-chain", 0.01, 5, FAV_MAX_SLICES, 1);
+	make_full("full-tiny-error", 1e-300, 3, 1, 1);
+	make_full("full-no-error", 5e-324, 3, 1, 1);
+	make_full("full-capacity", 0.01, 5, 1, UINT64_C(1) << 31);
+	make_operations("empty-1", 0, 0, 0);
+	make_operations("empty-2", 1, 0, 5);
+	make_operations("empty-3", 2, 2, 10);
+	make_operations("empty-4", 3, 6, 0);
+	make_operations("empty-5", 4, 6, 31);
+	make_operations("empty-6", 5, 30, 0);
+	make_operations("empty-7", 6, 9, 60);
+	make_operations("empty-8", 7, 1, 0);
+	return 0;
+}
