@@ -81,7 +81,7 @@ SELECT max(c), bool_and(inside) FROM (
 -- many groups, also when the hash table does not fit memory
 SET work_mem = '64kB';
 SELECT count(*), sum(fav_count(f)), count(*) FILTER (WHERE NOT (f @> first AND f @> last)) AS lost FROM (
-	SELECT i % 5000 AS key, fav_agg(n) f, min(n) first, max(n) last FROM numbers GROUP BY 1) g;
+	SELECT i % 5000 AS key, fav_agg(n) AS f, min(n) AS first, max(n) AS last FROM numbers GROUP BY 1) g;
 SET enable_sort = off;
 SELECT count(*), sum(fav_count(f)) FROM (
 	SELECT i % 5000 AS key, fav_agg(n) f FROM numbers GROUP BY 1) g;
