@@ -1,0 +1,105 @@
+-- From results to Markdown.
+
+CREATE VIEW medians AS
+	SELECT section, ids, size, contender, min(n) AS n,
+		percentile_cont(0.5) WITHIN GROUP (ORDER BY value) AS value, count(*) AS repetitions
+	FROM results GROUP BY 1, 2, 3, 4;
+
+CREATE FUNCTION size_name(size bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN size >= 1000000 THEN round(size / 1e6, 1)::float8 || 'M'
+		WHEN size >= 1000 THEN round(size / 1e3, 1)::float8 || 'k' ELSE size::text END $$;
+
+-- Three digits that count.
+CREATE FUNCTION number_name(value float8) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN value IS NULL THEN 'too long'
+		WHEN value >= 100 THEN to_char(value, 'FM999,999,999,990')
+		WHEN value >= 10 THEN to_char(value, 'FM990.0')
+		ELSE to_char(value, 'FM990.00') END $$;
+
+-- A table with a row for each contender and a column for each size.  With a base, each
+-- cell also says how many times the base's it is.
+CREATE FUNCTION pivot(of_section text, of_ids text, base text DEFAULT NULL) RETURNS SETOF text
+LANGUAGE sql AS $$
+	WITH m AS (SELECT * FROM medians WHERE section = of_section AND ids = of_ids),
+	sizes AS (SELECT DISTINCT size FROM m),
+	contenders AS (SELECT contender, min(n) AS n FROM m GROUP BY 1),
+	cells AS (
+		SELECT c.contender, c.n, s.size,
+			CASE WHEN m.contender IS NULL THEN '' ELSE number_name(m.value) ||
+				CASE WHEN b.value > 0 AND m.value IS NOT NULL AND m.contender <> base
+					THEN ' (' || to_char(m.value / b.value, 'FM9990.00') || ')' ELSE '' END END AS cell
+		FROM contenders c CROSS JOIN sizes s
+		LEFT JOIN m ON m.contender = c.contender AND m.size = s.size
+		LEFT JOIN m b ON b.contender = base AND b.size = s.size
+	)
+	SELECT '| | ' || string_agg(size_name(size), ' | ' ORDER BY size) || ' |' FROM sizes
+	UNION ALL SELECT '|---|' || string_agg('---:', '|') || '|' FROM sizes
+	UNION ALL (SELECT '| ' || contender || ' | ' || string_agg(cell, ' | ' ORDER BY size) || ' |'
+		FROM cells GROUP BY contender, n ORDER BY n)
+$$;
+
+CREATE FUNCTION med(of_section text, of_ids text, of_size bigint, of_contender text) RETURNS float8
+LANGUAGE sql STABLE AS $$
+	SELECT value FROM medians WHERE section = of_section AND ids = of_ids AND size = of_size
+		AND contender = of_contender $$;
+
+-- The targets, each with the ratio measured in this run.
+CREATE VIEW targets AS
+	WITH s AS (SELECT DISTINCT ids, size FROM medians WHERE section = 'scan'),
+	f AS (SELECT DISTINCT ids, size FROM medians WHERE section = 'page of 500')
+	SELECT 1 AS n, 'scan, ' || ids || ' ids, ' || size_name(size) AS what, 'time, of NOT EXISTS' AS measure,
+		med('scan', ids, size, 'fav') / med('scan', ids, size, 'NOT EXISTS') AS ratio,
+		CASE WHEN size >= 1000000 THEN 0.5 ELSE 1.1 END AS at_most, NULL::float8 AS at_least, size FROM s
+	UNION ALL
+	SELECT 2, 'scan, ' || ids || ' ids, ' || size_name(size), 'what it adds, of the cheapest call',
+		(med('scan', ids, size, 'fav') - bare) / (med('scan', ids, size, 'cheapest call') - bare), 2, NULL, size
+	FROM s, LATERAL (SELECT med('scan', ids, size, 'no filter') AS bare) b
+	UNION ALL
+	SELECT 3, 'page of 500, ' || ids || ' ids, ' || size_name(size), 'pages/s, of the cheapest call',
+		med('page of 500', ids, size, 'fav') / med('page of 500', ids, size, 'cheapest call'), NULL, 0.7, size FROM f
+	UNION ALL
+	SELECT 4, 'page of 500, ' || ids || ' ids, ' || size_name(size), 'pages/s, of the best other contender',
+		med('page of 500', f.ids, f.size, 'fav') /
+		(SELECT max(value) FROM medians m WHERE section = 'page of 500' AND m.ids = f.ids AND m.size = f.size
+			AND contender !~ '^(fav|no filter|cheapest)'), NULL, 1, size
+	FROM f WHERE size >= 1000
+	UNION ALL
+	SELECT 5, 'join over many users', 'time a row, of the scan with one small filter',
+		med('join', '', 0, 'a page for every user, fav') / med('scan', 'random', 100, 'fav') *
+			(SELECT count(*) FROM posts_random) / (SELECT count(*) FROM candidates_by_user), 2, NULL, 0
+	UNION ALL
+	SELECT 6, 'one probe', 'time, of a filter of 100 kB', max(m.value) / med('probe', '', 100000, 'fav'), 3, NULL, 0
+	FROM medians m WHERE section = 'probe' AND contender = 'fav' AND size >= 100000
+	UNION ALL
+	SELECT 7, 'core, ' || contender, 'ns, of the cuckoo filter',
+		med('core', '', 0, 'fav, sized: ' || contender) / med('core', '', 0, 'cuckoo: ' || contender), 1, NULL, 0
+	FROM unnest(ARRAY['miss', 'hit', 'insert', 'delete']) contender
+	UNION ALL
+	SELECT 8, 'aggregate of ' || size_name(size), 'time, of array_agg',
+		med('aggregate', '', size, 'fav_agg') / med('aggregate', '', size, 'array_agg'), 1.5, NULL, size
+	FROM medians WHERE section = 'aggregate' AND contender = 'fav_agg'
+	UNION ALL
+	SELECT 9, 'aggregate of ' || size_name(size), 'time, of count(DISTINCT)',
+		med('aggregate', '', size, 'fav_agg') / med('aggregate', '', size, 'count(DISTINCT)'), 1, NULL, size
+	FROM medians WHERE section = 'aggregate' AND contender = 'fav_agg'
+	UNION ALL
+	SELECT 10, 'aggregate of ' || size_name(size), 'speed with two workers, of serial',
+		med('aggregate', '', size, 'fav_agg') / med('aggregate', '', size, 'fav_agg, two workers'), NULL, 1.5, size
+	FROM medians WHERE section = 'aggregate' AND contender = 'fav_agg, two workers'
+	UNION ALL
+	SELECT 11, 'attached, single rows, ' || ids, 'rows/s, of a trigger by hand',
+		med('attached, single rows', ids, 0, 'fav_attach') / med('attached, single rows', ids, 0, 'trigger by hand'), NULL, 1, 0
+	FROM medians WHERE section = 'attached, single rows' AND contender = 'fav_attach'
+	UNION ALL
+	SELECT 12, 'attached, 100,000 rows, ' || ids, 'speed, of a trigger by hand',
+		med('attached, bulk', ids, 0, 'trigger by hand') / med('attached, bulk', ids, 0, 'fav_attach'), NULL, 20, 0
+	FROM medians WHERE section = 'attached, bulk' AND contender = 'fav_attach';
+
+CREATE FUNCTION targets_table() RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT '| | | ratio | target | |' UNION ALL SELECT '|---|---|---:|---:|---|'
+	UNION ALL (SELECT format('| %s | %s | %s | %s | %s |', what, measure, to_char(ratio, 'FM990.00'),
+		CASE WHEN at_most IS NOT NULL THEN '≤ ' || at_most ELSE '≥ ' || at_least END,
+		-- less than nothing: a disturbance was larger than what was to be measured
+		CASE WHEN ratio <= 0 THEN 'noise' WHEN ratio <= at_most OR ratio >= at_least THEN 'reached' ELSE '**missed**' END)
+	FROM targets WHERE ratio IS NOT NULL ORDER BY n, split_part(what, ',', 2), size)
+$$;
