@@ -22,17 +22,11 @@
 /* So many fit the processor's cache. */
 #define CACHED				8192
 
+/* Passes over all hashes look for a cancel once in so many. */
+#define INTERRUPT_EVERY		((size_t) 1 << 18)
+
 /* So many are sorted by insertion alone. */
 #define FEW					32
-
-static int
-compare_hashes(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return x < y ? -1 : x > y;
-}
 
 static void
 sort_by_insertion(uint64 *hashes, size_t count)
@@ -51,13 +45,52 @@ sort_by_insertion(uint64 *hashes, size_t count)
 }
 
 /*
- * Sort into `to` hashes whose bits from `bits` upwards are all the same.  They are
- * spread evenly over what is left, so that with as many places as hashes nearly
- * each has a place of its own, and insertion has little left to do.  If somebody
- * managed to make them uneven, they are sorted by comparison.
+ * Sort into `to` by one byte after the other, from the last; `from` is overwritten.
+ * Slower than the ways below, but takes the same time for any hashes in any order.
  */
 static void
-sort_bucket(const uint64 *from, size_t count, int bits, uint64 *to)
+sort_by_bytes(uint64 *from, size_t count, uint64 *to)
+{
+	uint64	   *result = to;
+	int			shift;
+
+	for (shift = 0; shift < 64; shift += 8)
+	{
+		size_t		next[257] = {0};
+		uint64	   *swap = from;
+		size_t		i;
+
+		for (i = 0; i < count; i++)
+		{
+			if (i % INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			next[(from[i] >> shift & 255) + 1]++;
+		}
+		for (i = 1; i < 256; i++)
+			next[i] += next[i - 1];
+		for (i = 0; i < count; i++)
+		{
+			if (i % INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			to[next[from[i] >> shift & 255]++] = from[i];
+		}
+		from = to;
+		to = swap;
+	}
+
+	/* the last of eight steps went back to where the first came from */
+	memcpy(result, from, count * sizeof(uint64));
+}
+
+/*
+ * Sort into `to` hashes whose bits from `bits` upwards are all the same.  They are
+ * spread evenly over what is left, so that with as many places as hashes nearly
+ * each has a place of its own, and insertion has little left to do.  If they are
+ * uneven, because many are the same or because somebody chose them so, they are
+ * sorted by bytes.  `from` is overwritten.
+ */
+static void
+sort_bucket(uint64 *from, size_t count, int bits, uint64 *to)
 {
 	uint16		next[CACHED + 1];
 	int			digit;
@@ -66,10 +99,14 @@ sort_bucket(const uint64 *from, size_t count, int bits, uint64 *to)
 	size_t		crowd = 0;
 	size_t		i;
 
-	if (count <= 1 || count > CACHED)
+	if (count > CACHED)
+	{
+		sort_by_bytes(from, count, to);
+		return;
+	}
+	if (count <= 1)
 	{
 		memcpy(to, from, count * sizeof(uint64));
-		qsort(to, count, sizeof(uint64), compare_hashes);
 		return;
 	}
 	digit = Min(pg_leftmost_one_pos64(count), bits);
@@ -83,12 +120,14 @@ sort_bucket(const uint64 *from, size_t count, int bits, uint64 *to)
 		crowd = Max(crowd, next[i]);
 		next[i] += next[i - 1];
 	}
+	if (crowd > 32)
+	{
+		sort_by_bytes(from, count, to);
+		return;
+	}
 	for (i = 0; i < count; i++)
 		to[next[from[i] >> shift & (nplaces - 1)]++] = from[i];
-	if (crowd > 32)
-		qsort(to, count, sizeof(uint64), compare_hashes);
-	else
-		sort_by_insertion(to, count);
+	sort_by_insertion(to, count);
 }
 
 /*
@@ -113,12 +152,19 @@ sort_hashes(uint64 *hashes, size_t count, uint64 *scratch)
 	}
 	end = palloc0((nbuckets + 1) * sizeof(size_t));
 	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		end[(hashes[i] >> shift) + 1]++;
+	}
 	for (i = 1; i <= nbuckets; i++)
 		end[i] += end[i - 1];
-	CHECK_FOR_INTERRUPTS();
 	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		scratch[end[hashes[i] >> shift]++] = hashes[i];
+	}
 	for (i = 0; i < nbuckets; i++)
 	{
 		if (i % 64 == 0)

@@ -9,7 +9,11 @@
 
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
+
+/* Hexadecimal digits are made and read at some hundred megabytes a second. */
+#define INTERRUPT_EVERY_BYTES	(1024 * 1024)
 
 PG_FUNCTION_INFO_V1(fav_in);
 PG_FUNCTION_INFO_V1(fav_out);
@@ -41,7 +45,7 @@ datum_from_bytes(const uint8_t *bytes, size_t size)
 				 errdetail_internal("%s", problem.detail)));
 	result = palloc(VARHDRSZ + size);
 	SET_VARSIZE(result, VARHDRSZ + size);
-	memcpy(VARDATA(result), bytes, size);
+	fav_copy((uint8_t *) VARDATA(result), bytes, size);
 	return PointerGetDatum(result);
 }
 
@@ -89,6 +93,8 @@ fav_in(PG_FUNCTION_ARGS)
 		int			high = hex_digit(text[2 + 2 * i]);
 		int			low = hex_digit(text[3 + 2 * i]);
 
+		if (i % INTERRUPT_EVERY_BYTES == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (high < 0 || low < 0)
 			fav_input_error(fcinfo,
 							(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -126,6 +132,8 @@ fav_out(PG_FUNCTION_ARGS)
 	text[1] = 'x';
 	for (i = 0; i < size; i++)
 	{
+		if (i % INTERRUPT_EVERY_BYTES == 0)
+			CHECK_FOR_INTERRUPTS();
 		text[2 + 2 * i] = digits[bytes[i] >> 4];
 		text[3 + 2 * i] = digits[bytes[i] & 15];
 	}

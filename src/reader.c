@@ -206,7 +206,8 @@ fetch(FavReader *reader, uint64 offset, size_t length)
 
 /*
  * Binary search in the deleted list, a page at a time.  Hashes are spread evenly,
- * so the right page is guessed first; mostly it is the only one.
+ * so the right page is guessed first; mostly it is the only one.  After that the
+ * rest is halved: somebody may have chosen the hashes.
  */
 static bool
 fetch_is_deleted(FavReader *reader, uint64_t hash)
@@ -215,10 +216,10 @@ fetch_is_deleted(FavReader *reader, uint64_t hash)
 	const uint32_t page = 256;
 	uint32_t	low = 0;
 	uint32_t	high = filter->ndeleted;
+	uint32_t	guess = (uint32_t) ((hash >> 32) * high >> 32);
 
-	while (low < high)
+	for (; low < high; guess = low + (high - low) / 2)
 	{
-		uint32_t	guess = low + (uint32_t) ((hash >> 32) * (high - low) >> 32);
 		uint32_t	first = Max(low, guess < page / 2 ? 0 : guess - page / 2);
 		uint32_t	count = Min(page, high - first);
 		struct varlena *hashes = fetch(reader, filter->deleted_offset + 8 * (uint64) first, 8 * count);

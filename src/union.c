@@ -116,7 +116,7 @@ keep_part(UnionState *state, const struct varlena *value, MemoryContext context)
 	}
 	copy = MemoryContextAllocHuge(context, VARSIZE_ANY_EXHDR(value) + VARHDRSZ);
 	SET_VARSIZE(copy, VARSIZE_ANY_EXHDR(value) + VARHDRSZ);
-	memcpy(VARDATA(copy), VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+	fav_copy((uint8_t *) VARDATA(copy), (const uint8_t *) VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
 	state->parts[state->nparts++] = copy;
 }
 

@@ -211,7 +211,7 @@ fav_editor_own_slice(FavEditor *editor, uint32_t i)
 	editor->own_blocks[i] = fav_alloc(size);
 	if (editor->own_blocks[i] == NULL)
 		return FAV_NO_MEMORY;
-	memcpy(editor->own_blocks[i], slice->blocks, size);
+	fav_copy(editor->own_blocks[i], slice->blocks, size);
 	slice->blocks = editor->own_blocks[i];
 	return FAV_OK;
 }
@@ -251,7 +251,7 @@ own_deleted(FavEditor *editor, uint32_t more)
 	if (list == NULL)
 		return FAV_NO_MEMORY;
 	if (editor->filter.ndeleted > 0)
-		memcpy(list, editor->filter.deleted, (size_t) editor->filter.ndeleted * 8);
+		fav_copy(list, editor->filter.deleted, (size_t) editor->filter.ndeleted * 8);
 	if (editor->own_deleted != NULL)
 		fav_free(editor->own_deleted);
 	editor->own_deleted = list;
@@ -359,6 +359,8 @@ sweep_deleted(FavEditor *editor)
 		uint64_t	hash = fav_load64(editor->own_deleted + 8 * (size_t) i);
 		uint32_t	s;
 
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
 		for (s = 0; s < filter->nslices; s++)
 			if (is_close(&filter->slices[s],
 						 fav_slice_missing(&filter->slices[s], filter->params.region_size, hash)))
@@ -547,7 +549,7 @@ make_spare(const FavFilter *filter, FavSlice *spare, uint8_t **blocks)
 	*blocks = fav_alloc(size);
 	if (*blocks == NULL)
 		return FAV_NO_MEMORY;
-	memset(*blocks, 0, size);
+	fav_zero(*blocks, size);
 	spare->blocks = *blocks;
 	return FAV_OK;
 }

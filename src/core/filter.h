@@ -22,12 +22,6 @@
 extern void *fav_alloc(size_t size);
 extern void fav_free(void *memory);
 
-/*
- * Called now and then in loops that may take long, for the program to look for a
- * cancel.  It may leave by a longjmp: the editor must be given up then.
- */
-extern void fav_pause(void);
-
 /* Changes to the deleted hashes that an editor collects before it merges them in. */
 #define FAV_FRESH_MAX		512
 

@@ -148,6 +148,31 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	return FAV_OK;
 }
 
+/* A megabyte takes well below a millisecond, more if it is touched for the first time. */
+#define PAUSE_BYTES			(1024 * 1024)
+
+void
+fav_copy(uint8_t *to, const uint8_t *from, size_t size)
+{
+	for (; size > PAUSE_BYTES; to += PAUSE_BYTES, from += PAUSE_BYTES, size -= PAUSE_BYTES)
+	{
+		memcpy(to, from, PAUSE_BYTES);
+		fav_pause();
+	}
+	memcpy(to, from, size);
+}
+
+void
+fav_zero(uint8_t *to, size_t size)
+{
+	for (; size > PAUSE_BYTES; to += PAUSE_BYTES, size -= PAUSE_BYTES)
+	{
+		memset(to, 0, PAUSE_BYTES);
+		fav_pause();
+	}
+	memset(to, 0, size);
+}
+
 static FavStatus
 check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
 {
@@ -157,8 +182,12 @@ check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
 	uint32_t	i;
 
 	for (i = 0; i < slice->nblocks; i++)
+	{
+		if (i % FAV_PAUSE_BLOCKS == 0)
+			fav_pause();
 		bits_set += fav_popcount(slice->blocks + i * fav_block_bytes(filter->params.region_size),
 								 data_bytes);
+	}
 	if (bits_set != slice->bits_set)
 		return malformed(problem, "Slice %u claims %llu bits set, but has %llu.", number + 1,
 						 (unsigned long long) slice->bits_set, (unsigned long long) bits_set);
@@ -176,9 +205,13 @@ fav_check(const FavFilter *filter, FavProblem *problem)
 			if (fav_load64(filter->recent + 8 * i) == fav_load64(filter->recent + 8 * j))
 				return malformed(problem, "The recent hashes %u and %u are the same.", j + 1, i + 1);
 	for (i = 1; i < filter->ndeleted; i++)
+	{
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
 		if (fav_load64(filter->deleted + 8 * (size_t) i) <=
 			fav_load64(filter->deleted + 8 * (size_t) (i - 1)))
 			return malformed(problem, "The deleted hashes %u and %u are not in ascending order.", i, i + 1);
+	}
 	for (i = 0; i < filter->nrecent && filter->ndeleted > 0; i++)
 		if (fav_hashes_contain(filter->deleted, filter->ndeleted, fav_load64(filter->recent + 8 * i)))
 			return malformed(problem, "The recent hash %u is also among the deleted ones.", i + 1);
@@ -242,9 +275,9 @@ fav_write(const FavFilter *filter, uint8_t *out)
 	{
 		size_t		length = fav_slice_bytes(&filter->slices[i], filter->params.region_size);
 
-		memcpy(at, filter->slices[i].blocks, length);
+		fav_copy(at, filter->slices[i].blocks, length);
 		at += length;
 	}
 	if (filter->ndeleted > 0)
-		memcpy(at, filter->deleted, (size_t) filter->ndeleted * 8);
+		fav_copy(at, filter->deleted, (size_t) filter->ndeleted * 8);
 }

@@ -257,6 +257,21 @@ extern FavStatus fav_open(FavFilter *filter, const uint8_t *bytes,
  */
 extern FavStatus fav_check(const FavFilter *filter, FavProblem *problem);
 
+/*
+ * Comes from the program that embeds the core, and is called now and then in loops
+ * that may take long, for the program to look for a cancel.  It may leave by a
+ * longjmp: what was being made must be given up then.
+ */
+extern void fav_pause(void);
+
+/* That often, in blocks and in hashes: a few milliseconds each. */
+#define FAV_PAUSE_BLOCKS	2048
+#define FAV_PAUSE_HASHES	8192
+
+/* memcpy and a memset to zero, with pauses. */
+extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
+extern void fav_zero(uint8_t *to, size_t size);
+
 /* The size of a filter as a value, and its bytes. */
 extern uint64_t fav_size(const FavFilter *filter);
 extern void fav_write(const FavFilter *filter, uint8_t *out);

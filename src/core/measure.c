@@ -72,6 +72,8 @@ fav_measure_slice(const FavFilter *filter, uint32_t number, FavSliceMeasure *mea
 		const uint8_t *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
 		double		lane_fill[FAV_MAX_REGION_SIZE];
 
+		if (i % FAV_PAUSE_BLOCKS == 0)
+			fav_pause();
 		for (lane = 0; lane < region_size; lane++)
 		{
 			uint64_t	set;

@@ -108,6 +108,8 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 		uint8_t		collided[FAV_LANE_BYTES] = {0};
 		size_t		at;
 
+		if (i % FAV_PAUSE_BLOCKS == 0)
+			fav_pause();
 		for (at = 0; at < data_bytes; at += 8)
 		{
 			uint64_t	in_a = fav_load64(a->blocks + offset + at);
@@ -140,6 +142,8 @@ fav_slice_union_bits(const FavSlice *a, const FavSlice *b, uint32_t region_size)
 		uint8_t		either[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
 		size_t		at;
 
+		if (i % FAV_PAUSE_BLOCKS == 0)
+			fav_pause();
 		for (at = 0; at < data_bytes; at += 8)
 			fav_store64(either + at, fav_load64(a->blocks + offset + at) |
 						fav_load64(b->blocks + offset + at));

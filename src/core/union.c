@@ -146,6 +146,8 @@ union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 		uint64_t	next_b = in_b < b->ndeleted ? fav_load64(b->deleted + 8 * (size_t) in_b) : UINT64_MAX;
 		uint64_t	hash = next_a < next_b ? next_a : next_b;
 
+		if ((in_a + in_b) % FAV_PAUSE_HASHES == 0)
+			fav_pause();
 		in_a += in_a < a->ndeleted && next_a == hash;
 		in_b += in_b < b->ndeleted && next_b == hash;
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
