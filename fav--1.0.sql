@@ -497,6 +497,7 @@ CREATE TABLE fav_attachment (
 	target_key name NOT NULL,
 	filter name NOT NULL,
 	error_rate float8 NOT NULL,
+	elements regtype NOT NULL,
 	columns smallint[],
 	PRIMARY KEY (source, number)
 );

@@ -83,7 +83,7 @@ write_catalog(Oid schema, const char *query, int count, Oid *types, Datum *value
 	FavRole		role;
 	int			status;
 
-	fav_role_begin(&role, catalog_owner(fav_catalog_oid(schema)));
+	fav_role_begin(&role, catalog_owner(fav_catalog_oid(schema)), true);
 	connect_spi();
 	status = SPI_execute_with_args(query, count, types, values, NULL, false, 0);
 	if (status < 0)
@@ -107,8 +107,8 @@ delete_catalog_row(Oid schema, Oid source, int32 number)
 static void
 insert_catalog_row(Oid schema, const FavCatalogRow *row)
 {
-	Oid			types[8] = {REGCLASSOID, INT4OID, NAMEOID, NAMEOID, REGCLASSOID, NAMEOID, NAMEOID, FLOAT8OID};
-	Datum		values[8];
+	Oid			types[9] = {REGCLASSOID, INT4OID, NAMEOID, NAMEOID, REGCLASSOID, NAMEOID, NAMEOID, FLOAT8OID, REGTYPEOID};
+	Datum		values[9];
 
 	values[0] = ObjectIdGetDatum(row->source);
 	values[1] = Int32GetDatum(row->number);
@@ -118,11 +118,12 @@ insert_catalog_row(Oid schema, const FavCatalogRow *row)
 	values[5] = NameGetDatum(&row->names[2]);
 	values[6] = NameGetDatum(&row->names[3]);
 	values[7] = Float8GetDatum(row->error_rate);
+	values[8] = ObjectIdGetDatum(row->elements);
 	write_catalog(schema,
-				  psprintf("INSERT INTO %s (source, number, key, element, target, target_key, filter, error_rate)"
-						   " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+				  psprintf("INSERT INTO %s (source, number, key, element, target, target_key, filter, error_rate, elements)"
+						   " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
 						   fav_relation_name(fav_catalog_oid(schema))),
-				  8, types, values);
+				  9, types, values);
 }
 
 /*
@@ -239,6 +240,17 @@ check_table(Oid relation, const char *role)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("table \"%s\" is temporary", get_rel_name(relation)),
 				 errdetail("Temporary tables cannot be attached.")));
+}
+
+static void
+check_column(Oid relation, const NameData *name)
+{
+	FavColumn	column;
+
+	if (!fav_column_find(relation, NameStr(*name), 0, &column))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of table \"%s\" does not exist", NameStr(*name), get_rel_name(relation))));
 }
 
 /* After a crash an unlogged table is empty; filters without their source lie. */
@@ -392,10 +404,7 @@ make_target(Oid schema, Oid source, const char *key, NameData *target_key, NameD
 	Oid			target = get_relname_relid(name, namespace);
 	FavColumn	column;
 
-	if (!fav_column_find(source, key, 0, &column))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of table \"%s\" does not exist", key, get_rel_name(source))));
+	(void) fav_column_find(source, key, 0, &column);
 	namestrcpy(target_key, key);
 	namestrcpy(filter, "filter");
 	*fresh = !OidIsValid(target);
@@ -417,7 +426,7 @@ make_target(Oid schema, Oid source, const char *key, NameData *target_key, NameD
 			appendStringInfo(&query, " COLLATE %s", collation_name(attribute->attcollation));
 		appendStringInfo(&query, " PRIMARY KEY, filter %s NOT NULL)",
 						 quote_qualified_identifier(get_namespace_name(schema), "fav"));
-		fav_role_begin(&role, relation->rd_rel->relowner);
+		fav_role_begin(&role, relation->rd_rel->relowner, true);
 		connect_spi();
 		run(query.data);
 		SPI_finish();
@@ -605,6 +614,48 @@ drop_triggers(Oid source, int32 number)
 }
 
 /*
+ * Triggers of ours whose row is gone: a dump without data leaves them.  All they
+ * do is raise errors.
+ */
+static bool
+drop_orphans(Oid schema, Oid source)
+{
+	List	   *rows = fav_catalog_rows(schema, source);
+	List	   *orphans = NIL;
+	Relation	relation = table_open(source, AccessShareLock);
+	Oid			owner = relation->rd_rel->relowner;
+	ListCell   *cell;
+	FavRole		role;
+	int			i;
+
+	for (i = 0; relation->trigdesc != NULL && i < relation->trigdesc->numtriggers; i++)
+	{
+		Trigger    *trigger = &relation->trigdesc->triggers[i];
+		char	   *function = get_func_name(trigger->tgfoid);
+		bool		known = false;
+		int			number;
+
+		if (get_func_namespace(trigger->tgfoid) != schema || function == NULL ||
+			strcmp(function, "fav_maintain") != 0 || sscanf(trigger->tgname, "fav_%d_", &number) != 1)
+			continue;
+		foreach(cell, rows)
+			known = known || ((FavCatalogRow *) lfirst(cell))->number == number;
+		if (!known)
+			orphans = list_append_unique_int(orphans, number);
+	}
+	table_close(relation, AccessShareLock);
+	if (orphans == NIL)
+		return false;
+	fav_role_begin(&role, owner, true);
+	connect_spi();
+	foreach(cell, orphans)
+		drop_triggers(source, lfirst_int(cell));
+	SPI_finish();
+	fav_role_end(&role);
+	return true;
+}
+
+/*
  * fav_attach(source, key, element, target, target_key, filter, error_rate)
  */
 
@@ -676,7 +727,10 @@ fav_attach(PG_FUNCTION_ARGS)
 	 * triggers will.
 	 */
 	fav_lock_source(row.source, ShareRowExclusiveLock);
+	check_column(row.source, &row.names[0]);
+	check_column(row.source, &row.names[1]);
 	sweep_catalog(schema, row.source);
+	(void) drop_orphans(schema, row.source);
 
 	if (PG_ARGISNULL(3))
 	{
@@ -712,17 +766,20 @@ fav_attach(PG_FUNCTION_ARGS)
 		else
 			row.names[3] = *PG_GETARG_NAME(5);
 	}
+	check_column(row.target, &row.names[2]);
+	check_column(row.target, &row.names[3]);
 	check_persistence(row.source, row.target);
 
 	row.number = free_number(schema, row.source);
 	fav_attachment_resolve(&attachment, schema, &row);
+	row.elements = fav_element_type(attachment.kind);
 	fav_attachment_check_rights(&attachment);
 	check_unique_key(&attachment);
 	check_not_maintained(schema, &attachment);
 	advise_index(&attachment);
 	insert_catalog_row(schema, &row);
 
-	fav_role_begin(&role, attachment.source_owner);
+	fav_role_begin(&role, attachment.source_owner, true);
 	connect_spi();
 	create_triggers(schema, row.source, row.number);
 	SPI_finish();
@@ -730,7 +787,7 @@ fav_attach(PG_FUNCTION_ARGS)
 	CommandCounterIncrement();
 	record_dependencies(&attachment);
 
-	fav_role_begin(&role, attachment.target_owner);
+	fav_role_begin(&role, attachment.target_owner, true);
 	connect_spi();
 	fav_build_all(&attachment, fresh);
 	for (i = 0; i < FAV_NQUERIES; i++)
@@ -760,10 +817,12 @@ fav_detach(PG_FUNCTION_ARGS)
 				 errmsg("table with OID %u does not exist", source)));
 	fav_check_owner(source);
 	fav_lock_source(source, ShareRowExclusiveLock);
+	if (drop_orphans(schema, source) && fav_catalog_rows(schema, source) == NIL)
+		PG_RETURN_VOID();
 	row = fav_catalog_choose(schema, source,
 							 PG_ARGISNULL(1) ? InvalidOid : PG_GETARG_OID(1),
 							 PG_ARGISNULL(2) ? NULL : NameStr(*PG_GETARG_NAME(2)));
-	fav_role_begin(&role, catalog_owner(source));
+	fav_role_begin(&role, catalog_owner(source), true);
 	connect_spi();
 	drop_triggers(source, row->number);
 	SPI_finish();

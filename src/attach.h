@@ -79,6 +79,7 @@ typedef struct FavAttachment
 	FavParams	params;
 	FavKind		kind;			/* of the elements */
 	bool		unique;			/* a unique index keeps pairs from repeating */
+	bool		guarded;		/* must set search_path and row_security */
 
 	/* from the default btree operator class of the key's type */
 	Oid			key_type;		/* what its operators take */
@@ -116,6 +117,7 @@ enum
 	FAV_CATALOG_TARGET_KEY,
 	FAV_CATALOG_FILTER,
 	FAV_CATALOG_ERROR_RATE,
+	FAV_CATALOG_ELEMENTS,
 	FAV_CATALOG_COLUMNS,
 	FAV_CATALOG_NATTS = FAV_CATALOG_COLUMNS
 };
@@ -131,6 +133,7 @@ typedef struct FavCatalogRow
 	NameData	names[4];		/* key, element, target_key, filter */
 	AttrNumber	numbers[4];		/* the same; 0 where unknown */
 	double		error_rate;
+	Oid			elements;		/* bigint for any integer; 0 where unknown */
 } FavCatalogRow;
 
 extern Oid	fav_catalog_oid(Oid schema);
@@ -164,10 +167,10 @@ typedef struct FavRole
 {
 	Oid			user;
 	int			security;
-	int			guc_level;
+	int			guc_level;		/* 0: settings are as they were */
 } FavRole;
 
-extern void fav_role_begin(FavRole *role, Oid user);
+extern void fav_role_begin(FavRole *role, Oid user, bool guarded);
 extern void fav_role_end(const FavRole *role);
 
 /* attach.c: keep the noted names up with renamed columns */

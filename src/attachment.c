@@ -9,14 +9,14 @@
  * fav_attachment_check_rights(): a row gives nobody more than the owner of the
  * source could do anyway.
  *
- * Queries name everything with its schema, operators included, and run with a
- * fixed search_path.
+ * Queries name everything with its schema, operators included.
  */
 #include "attach.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
@@ -28,6 +28,7 @@
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
+#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -83,6 +84,7 @@ read_catalog_row(HeapTuple tuple, TupleDesc descriptor)
 	row->number = DatumGetInt32(values[FAV_CATALOG_NUMBER - 1]);
 	row->target = DatumGetObjectId(values[FAV_CATALOG_TARGET - 1]);
 	row->error_rate = DatumGetFloat8(values[FAV_CATALOG_ERROR_RATE - 1]);
+	row->elements = DatumGetObjectId(values[FAV_CATALOG_ELEMENTS - 1]);
 	for (i = 0; i < 4; i++)
 		row->names[i] = *DatumGetName(values[name_numbers[i] - 1]);
 	if (!nulls[FAV_CATALOG_COLUMNS - 1])
@@ -385,6 +387,54 @@ pairs_are_unique(const FavAttachment *attachment)
 	return unique;
 }
 
+/*
+ * Could maintenance run code of a user's, which might fall for a search_path, or
+ * meet row security?  Almost never; and then there is no need to change settings
+ * for every statement.  Our own queries do not depend on them.
+ */
+static bool
+needs_guard(const FavAttachment *attachment)
+{
+	Relation	source = table_open(attachment->source, AccessShareLock);
+	Relation	target = table_open(attachment->target, AccessShareLock);
+	TupleDesc	descriptor = RelationGetDescr(target);
+	TupleConstr *constraints = descriptor->constr;
+	bool		guard;
+	List	   *indexes;
+	ListCell   *cell;
+	int			i;
+
+	guard = target->rd_rel->relkind != RELKIND_RELATION || has_subclass(attachment->target) ||
+		target->rd_rel->relhasrules || target->rd_rel->relrowsecurity || source->rd_rel->relrowsecurity ||
+		attachment->target_equal >= FirstNormalObjectId || attachment->key_equal >= FirstNormalObjectId ||
+		(constraints != NULL &&
+		 (constraints->num_check > 0 || constraints->num_defval > 0 || constraints->has_generated_stored));
+	for (i = 0; i < descriptor->natts; i++)
+		if (!TupleDescAttr(descriptor, i)->attisdropped &&
+			get_typtype(TupleDescAttr(descriptor, i)->atttypid) == TYPTYPE_DOMAIN)
+			guard = true;
+	if (target->trigdesc != NULL)
+		for (i = 0; i < target->trigdesc->numtriggers; i++)
+			if (!target->trigdesc->triggers[i].tgisinternal)
+				guard = true;
+	indexes = RelationGetIndexList(target);
+	foreach(cell, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		if (RelationGetIndexExpressions(index) != NIL || RelationGetIndexPredicate(index) != NIL)
+			guard = true;
+		for (i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+			if (index->rd_opfamily[i] >= FirstNormalObjectId)
+				guard = true;
+		index_close(index, AccessShareLock);
+	}
+	list_free(indexes);
+	table_close(target, AccessShareLock);
+	table_close(source, AccessShareLock);
+	return guard;
+}
+
 void
 fav_attachment_resolve(FavAttachment *attachment, Oid schema, const FavCatalogRow *row)
 {
@@ -406,6 +456,13 @@ fav_attachment_resolve(FavAttachment *attachment, Oid schema, const FavCatalogRo
 	resolve_column(row->target, row, 2, &attachment->target_key, &attachment->renamed);
 	resolve_column(row->target, row, 3, &attachment->filter, &attachment->renamed);
 	attachment->kind = element_kind(&attachment->element);
+	if (OidIsValid(row->elements) && row->elements != fav_element_type(attachment->kind))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("element column \"%s\" of table \"%s\" has type %s now", NameStr(attachment->element.name),
+						get_rel_name(row->source), format_type_be(attachment->element.type)),
+				 errdetail("The filters hold elements of type %s.", format_type_be(row->elements)),
+				 errhint("Detach the table with fav_detach, and attach it again with fav_attach.")));
 	if (attachment->filter.type != GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
 												   CStringGetDatum("fav"), ObjectIdGetDatum(schema)))
 		ereport(ERROR,
@@ -415,6 +472,7 @@ fav_attachment_resolve(FavAttachment *attachment, Oid schema, const FavCatalogRo
 				 errdetail("It must have type fav.")));
 	resolve_key_operators(attachment);
 	attachment->unique = pairs_are_unique(attachment);
+	attachment->guarded = needs_guard(attachment);
 
 	attachment->params = fav_default_params();
 	attachment->params.error_rate = row->error_rate;
@@ -460,10 +518,13 @@ fav_attachment_check_rights(const FavAttachment *attachment)
  * filtered into an error.
  */
 void
-fav_role_begin(FavRole *role, Oid user)
+fav_role_begin(FavRole *role, Oid user, bool guarded)
 {
 	GetUserIdAndSecContext(&role->user, &role->security);
 	SetUserIdAndSecContext(user, role->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS);
+	role->guc_level = 0;
+	if (!guarded)
+		return;
 	role->guc_level = NewGUCNestLevel();
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
@@ -475,7 +536,8 @@ fav_role_begin(FavRole *role, Oid user)
 void
 fav_role_end(const FavRole *role)
 {
-	AtEOXact_GUC(false, role->guc_level);
+	if (role->guc_level > 0)
+		AtEOXact_GUC(false, role->guc_level);
 	SetUserIdAndSecContext(role->user, role->security);
 }
 
@@ -574,7 +636,8 @@ query_text(StringInfo query, const FavAttachment *attachment, FavQuery which)
 		case FAV_QUERY_INSERT:
 			appendStringInfo(query, "INSERT INTO %s (%s, %s) VALUES (CAST($1 AS %s), $2) ON CONFLICT (%s) DO NOTHING",
 							 target, plain_target_key, filter,
-							 format_type_extended(attachment->target_key.type, -1, FORMAT_TYPE_FORCE_QUALIFY),
+							 format_type_extended(attachment->target_key.type, -1,
+												  FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY),
 							 plain_target_key);
 			break;
 		case FAV_QUERY_PRESENT_FEW:
@@ -585,18 +648,18 @@ query_text(StringInfo query, const FavAttachment *attachment, FavQuery which)
 			 * while the table was small.
 			 */
 			appendStringInfo(query,
-							 "SELECT e FROM pg_catalog.unnest($2) e WHERE (SELECT true FROM %s s WHERE ", source);
+							 "SELECT u.x FROM pg_catalog.unnest($2) u (x) WHERE (SELECT true FROM %s s WHERE ", source);
 			append_operation(query, key, attachment->key_equal, "$1");
 			appendStringInfoString(query, " AND ");
-			fav_append_equal(query, attachment, element, "e");
+			fav_append_equal(query, attachment, element, "u.x");
 			appendStringInfoString(query, " LIMIT 1)");
 			break;
 		case FAV_QUERY_PRESENT_MANY:
 			appendStringInfo(query,
-							 "SELECT e FROM pg_catalog.unnest($2) e WHERE EXISTS (SELECT FROM %s s WHERE ", source);
+							 "SELECT u.x FROM pg_catalog.unnest($2) u (x) WHERE EXISTS (SELECT FROM %s s WHERE ", source);
 			append_operation(query, key, attachment->key_equal, "$1");
 			appendStringInfoString(query, " AND ");
-			fav_append_equal(query, attachment, element, "e");
+			fav_append_equal(query, attachment, element, "u.x");
 			appendStringInfoString(query, ")");
 			break;
 		case FAV_QUERY_SCAN:

@@ -50,9 +50,6 @@
 #include "utils/tuplestore.h"
 #include "utils/typcache.h"
 
-/* So few rows are sorted in memory, without the ado of a tuplesort. */
-#define FEW_ROWS		64
-
 /* So few elements are looked up one by one, see FAV_QUERY_PRESENT_FEW. */
 #define FEW_ELEMENTS	16
 
@@ -553,10 +550,11 @@ copy_change(const Maintenance *maintenance, Change *change)
 	change->hash = fav_hash_datum(attachment->kind, change->element, attachment->params.seed);
 }
 
-/* A few changes, of one or several keys, in any order. */
+/* Changes that fit into memory, of one or several keys, in any order. */
 static void
-apply_few(const Maintenance *maintenance, Changes *changes)
+apply_list(const Maintenance *maintenance, Changes *changes)
 {
+	MemoryContext old;
 	size_t		from = 0;
 	size_t		i;
 
@@ -572,14 +570,17 @@ apply_few(const Maintenance *maintenance, Changes *changes)
 		PrepareSortSupportFromOrderingOp(maintenance->attachment->key_less, &sort);
 		qsort_arg(changes->list, changes->count, sizeof(Change), compare_keys, &sort);
 	}
+	old = MemoryContextSwitchTo(maintenance->per_key);
 	for (i = 1; i <= changes->count; i++)
 		if (i == changes->count || !same_key(maintenance, changes->list[from].key, changes->list[i].key))
 		{
 			Changes		group = {&changes->list[from], i - from, i - from};
 
 			change_key(maintenance, changes->list[from].key, &group);
+			MemoryContextReset(maintenance->per_key);
 			from = i;
 		}
+	MemoryContextSwitchTo(old);
 }
 
 /* Calls `take` for every row of a transition table. */
@@ -638,9 +639,9 @@ take_into_sort(const Maintenance *maintenance, const Change *change, void *argum
 	tuplesort_puttupleslot(sorter->sort, slot);
 }
 
-/* Many changes: sort them, on disk if need be, and hold those of one key. */
+/* Too many for that: sort them on disk, and hold those of one key. */
 static void
-apply_many(Maintenance *maintenance, Relation relation, Tuplestorestate *old_table, Tuplestorestate *new_table)
+apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_table, Tuplestorestate *new_table)
 {
 	FavAttachment *attachment = maintenance->attachment;
 	TupleDesc	descriptor = CreateTemplateTupleDesc(3);
@@ -692,6 +693,19 @@ apply_many(Maintenance *maintenance, Relation relation, Tuplestorestate *old_tab
 	tuplesort_end(sorter.sort);
 }
 
+/* An estimate will do: the transition tables themselves are in memory or on disk. */
+static bool
+fits_into_memory(const Maintenance *maintenance, int64 rows)
+{
+	int64		bytes = sizeof(Change);
+
+	if (!maintenance->key_type->typbyval)
+		bytes += 32;
+	if (maintenance->attachment->kind != FAV_KIND_INTEGER)
+		bytes += 64;
+	return rows <= work_mem * INT64CONST(1024) / bytes;
+}
+
 /*
  * The events
  */
@@ -702,16 +716,16 @@ maintain_statement(Maintenance *maintenance, Relation relation, Tuplestorestate 
 	int64		rows = (old_table ? tuplestore_tuple_count(old_table) : 0) +
 		(new_table ? tuplestore_tuple_count(new_table) : 0);
 
-	if (rows <= FEW_ROWS)
+	if (fits_into_memory(maintenance, rows))
 	{
 		Changes		changes = {NULL, 0, 0};
 
 		each_row(maintenance, relation, old_table, -1, take_into_list, &changes);
 		each_row(maintenance, relation, new_table, 1, take_into_list, &changes);
-		apply_few(maintenance, &changes);
+		apply_list(maintenance, &changes);
 	}
 	else
-		apply_many(maintenance, relation, old_table, new_table);
+		apply_sorted(maintenance, relation, old_table, new_table);
 }
 
 static void
@@ -726,7 +740,7 @@ maintain_row(Maintenance *maintenance, TriggerData *data)
 	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event) &&
 		read_change(maintenance, is_update ? data->tg_newslot : data->tg_trigslot, 1, &change))
 		take_into_list(maintenance, &change, &changes);
-	apply_few(maintenance, &changes);
+	apply_list(maintenance, &changes);
 }
 
 /*
@@ -790,7 +804,6 @@ check_trigger(TriggerData *data, FavTrigger trigger)
 {
 	Trigger    *definition = data->tg_trigger;
 	int32		number;
-	char		expected[NAMEDATALEN];
 	char	   *name;
 
 	if (definition->tgnargs != 1 || strlen(definition->tgargs[0]) > 9 ||
@@ -799,13 +812,12 @@ check_trigger(TriggerData *data, FavTrigger trigger)
 		raise_forged(data);
 	number = atoi(definition->tgargs[0]);
 	name = fav_trigger_name(number, trigger);
-	strlcpy(expected, name, sizeof(expected));
-	pfree(name);
-	if (strcmp(definition->tgname, expected) != 0 ||
+	if (strcmp(definition->tgname, name) != 0 ||
 		(trigger == FAV_TRIGGER_INSERT && data->tg_newtable == NULL) ||
 		(trigger == FAV_TRIGGER_UPDATE && (data->tg_newtable == NULL || data->tg_oldtable == NULL)) ||
 		(trigger == FAV_TRIGGER_DELETE && data->tg_oldtable == NULL))
 		raise_forged(data);
+	pfree(name);
 	return number;
 }
 
@@ -871,7 +883,7 @@ fav_maintain(PG_FUNCTION_ARGS)
 		return PointerGetDatum(NULL);
 	}
 
-	fav_role_begin(&role, attachment->target_owner);
+	fav_role_begin(&role, attachment->target_owner, attachment->guarded);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 

@@ -390,7 +390,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	fav_attachment_resolve(&attachment, schema, row);
 	fav_attachment_check_rights(&attachment);
 
-	fav_role_begin(&role, attachment.target_owner);
+	fav_role_begin(&role, attachment.target_owner, true);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	if (PG_ARGISNULL(1))

@@ -39,7 +39,7 @@ run_for_row(FunctionCallInfo fcinfo, const char *query)
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE || descriptor->natts > 4)
 		elog(ERROR, "unexpected result type");
 	/* not as somebody else, but in the same safe environment */
-	fav_role_begin(&role, GetUserId());
+	fav_role_begin(&role, GetUserId(), true);
 	SetUserIdAndSecContext(role.user, role.security);
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
@@ -122,7 +122,7 @@ fav_verify(PG_FUNCTION_ARGS)
 					 " pg_catalog.row_number() OVER () AS number FROM"
 					 " (SELECT t.%s FROM %s t WHERE t.%s IS NOT NULL ORDER BY pg_catalog.random() LIMIT %d) r) f,"
 					 " LATERAL pg_catalog.generate_series(f.number OPERATOR(pg_catalog.*) %d,"
-					 " f.number OPERATOR(pg_catalog.*) %d OPERATOR(pg_catalog.+) %d OPERATOR(pg_catalog./) f.filters) n) q",
+					 " (f.number OPERATOR(pg_catalog.*) %d) OPERATOR(pg_catalog.+) (%d OPERATOR(pg_catalog./) f.filters)) n) q",
 					 extension, probe_expression(attachment.kind), filter, filter,
 					 fav_relation_name(attachment.target), filter, PROBED_FILTERS, PROBES, PROBES, PROBES);
 	return run_for_row(fcinfo, query.data);
