@@ -27,7 +27,7 @@ LANGUAGE sql AS $$
 		SELECT c.contender, c.n, s.size,
 			CASE WHEN m.contender IS NULL THEN '' ELSE number_name(m.value) ||
 				CASE WHEN b.value > 0 AND m.value IS NOT NULL AND m.contender <> base
-					THEN ' (' || to_char(m.value / b.value, 'FM9990.00') || ')' ELSE '' END END AS cell
+					THEN ' (' || to_char(m.value / b.value, 'FM9999990.00') || ')' ELSE '' END END AS cell
 		FROM contenders c CROSS JOIN sizes s
 		LEFT JOIN m ON m.contender = c.contender AND m.size = s.size
 		LEFT JOIN m b ON b.contender = base AND b.size = s.size
@@ -97,7 +97,7 @@ CREATE VIEW targets AS
 
 CREATE FUNCTION targets_table() RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT '| | | ratio | target | |' UNION ALL SELECT '|---|---|---:|---:|---|'
-	UNION ALL (SELECT format('| %s | %s | %s | %s | %s |', what, measure, to_char(ratio, 'FM990.00'),
+	UNION ALL (SELECT format('| %s | %s | %s | %s | %s |', what, measure, to_char(ratio, 'FM9990.00'),
 		CASE WHEN at_most IS NOT NULL THEN '≤ ' || at_most ELSE '≥ ' || at_least END,
 		-- less than nothing: a disturbance was larger than what was to be measured
 		CASE WHEN ratio <= 0 THEN 'noise' WHEN ratio <= at_most OR ratio >= at_least THEN 'reached' ELSE '**missed**' END)
