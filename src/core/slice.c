@@ -49,18 +49,21 @@ fav_slice_insert(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_
 	uint8_t    *block = block_of(slice, blocks, region_size, hash);
 	uint8_t    *tracker = tracker_of(block, region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	k = slice->k;	/* a store to a byte might change *slice, for all C knows */
+	uint32_t	added = 0;
 	uint32_t	i;
 
-	for (i = 0; i < slice->k; i++, fav_probe_next(&probe))
+	for (i = 0; i < k; i++, fav_probe_next(&probe))
 	{
 		uint8_t    *byte = &block[fav_probe_byte(&probe)];
 		uint8_t		mask = fav_probe_mask(&probe);
-		uint8_t		collided = *byte & mask;
+		uint8_t		old = *byte;
 
-		tracker[probe.column / 8] |= collided;
-		*byte |= mask;
-		slice->bits_set += !collided;
+		tracker[probe.column / 8] |= old & mask;
+		*byte = old | mask;
+		added += !(old & mask);
 	}
+	slice->bits_set += added;
 }
 
 void
@@ -68,9 +71,10 @@ fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 {
 	uint8_t    *tracker = tracker_of(block_of(slice, blocks, region_size, hash), region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	k = slice->k;
 	uint32_t	i;
 
-	for (i = 0; i < slice->k; i++, fav_probe_next(&probe))
+	for (i = 0; i < k; i++, fav_probe_next(&probe))
 		tracker[probe.column / 8] |= fav_probe_mask(&probe);
 }
 
@@ -80,10 +84,11 @@ fav_slice_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 	uint8_t    *block = block_of(slice, blocks, region_size, hash);
 	uint8_t    *tracker = tracker_of(block, region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	k = slice->k;
 	uint32_t	cleared = 0;
 	uint32_t	i;
 
-	for (i = 0; i < slice->k; i++, fav_probe_next(&probe))
+	for (i = 0; i < k; i++, fav_probe_next(&probe))
 	{
 		uint8_t    *byte = &block[fav_probe_byte(&probe)];
 		uint8_t		mask = fav_probe_mask(&probe);
