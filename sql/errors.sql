@@ -51,7 +51,7 @@ SELECT complaint($$SELECT '\x01zz'::fav$$);
 SELECT complaint($$SELECT '\x0 '::fav$$);
 SELECT complaint($$SELECT '\x0100'::fav$$);
 
--- Bytes.  Where each field is: src/core/format.h.
+-- Bytes.  Where each field is: docs/FORMAT.md; small has 2 recent hashes, large has 128.
 CREATE FUNCTION spoilt(value bytea, at int, bytes bytea) RETURNS TABLE (complaint text) LANGUAGE sql AS $$
 	SELECT complaint(format('SELECT %L::bytea::fav', overlay(value PLACING bytes FROM at + 1)))
 $$;
@@ -77,37 +77,37 @@ SELECT spoilt(small, 7, '\x80') FROM good;
 -- region size, capacity, error rate
 SELECT spoilt(small, 2, '\x00') FROM good;
 SELECT spoilt(small, 2, '\x20') FROM good;
-SELECT spoilt(small, 20, '\x0000000000000000') FROM good;
-SELECT spoilt(small, 20, '\xffffffffffffffff') FROM good;
 SELECT spoilt(small, 36, '\x0000000000000000') FROM good;
-SELECT spoilt(small, 36, '\x000000000000f0bf') FROM good;
-SELECT spoilt(small, 36, '\x0000000000000040') FROM good;
-SELECT spoilt(small, 36, '\x000000000000f87f') FROM good;
-SELECT spoilt(small, 36, '\x000000000000f07f') FROM good;
+SELECT spoilt(small, 36, '\xffffffffffffffff') FROM good;
+SELECT spoilt(small, 52, '\x0000000000000000') FROM good;
+SELECT spoilt(small, 52, '\x000000000000f0bf') FROM good;
+SELECT spoilt(small, 52, '\x0000000000000040') FROM good;
+SELECT spoilt(small, 52, '\x000000000000f87f') FROM good;
+SELECT spoilt(small, 52, '\x000000000000f07f') FROM good;
 -- counts
 SELECT spoilt(small, 3, '\x21') FROM good;
 SELECT spoilt(small, 4, '\x8100') FROM good;
 SELECT spoilt(small, 4, '\x0300') FROM good;
 SELECT spoilt(small, 4, '\x0100') FROM good;
-SELECT spoilt(small, 8, '\x01') FROM good;
-SELECT spoilt(small, 12, '\x01') FROM good;
-SELECT spoilt(large, 12, '\xffffffffffffffff') FROM good;
-SELECT regexp_replace(spoilt(large, 8, '\xffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
-SELECT regexp_replace(spoilt(large, 44, '\xffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT spoilt(small, 24, '\x01') FROM good;
+SELECT spoilt(small, 28, '\x01') FROM good;
+SELECT spoilt(large, 1036, '\xffffffffffffffff') FROM good;
+SELECT regexp_replace(spoilt(large, 1032, '\xffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, 1068, '\xffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
 -- the slice directory
-SELECT spoilt(large, 44, '\x00000000') FROM good;
-SELECT spoilt(large, 48, '\x00') FROM good;
-SELECT spoilt(large, 48, '\x21') FROM good;
-SELECT spoilt(large, 49, '\x01') FROM good;
-SELECT spoilt(large, 51, '\x01') FROM good;
-SELECT regexp_replace(spoilt(large, 52, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
-SELECT regexp_replace(spoilt(large, 60, '\x0000000000000000'), '[0-9]{3,}', 'N', 'g') FROM good;
-SELECT regexp_replace(spoilt(large, 60, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT spoilt(large, 1068, '\x00000000') FROM good;
+SELECT spoilt(large, 1072, '\x00') FROM good;
+SELECT spoilt(large, 1072, '\x21') FROM good;
+SELECT spoilt(large, 1073, '\x01') FROM good;
+SELECT spoilt(large, 1075, '\x01') FROM good;
+SELECT regexp_replace(spoilt(large, 1076, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, 1084, '\x0000000000000000'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, 1084, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
 -- the lists: recent unique, deleted ascending and unique, none in both
-SELECT spoilt(small, 44, substr(small, 53, 8)) FROM good;
+SELECT spoilt(small, 8, substr(small, 17, 8)) FROM good;
 SELECT spoilt(large, length(large) - 16, substr(large, length(large) - 7, 8) || substr(large, length(large) - 15, 8)) FROM good;
 SELECT spoilt(large, length(large) - 8, substr(large, length(large) - 15, 8)) FROM good;
-SELECT spoilt(large, 68, substr(large, length(large) - 7, 8)) FROM good;
+SELECT spoilt(large, 8, substr(large, length(large) - 7, 8)) FROM good;
 -- a bit more than was counted
 SELECT regexp_replace(spoilt(large, length(large) - 8 * (fav_stats(large::fav)).deleted - 128, '\xffffffffffffffffffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
 
@@ -131,22 +131,23 @@ $$;
 
 -- A value that would become too large: a full list, and a first slice of 8,000,000,000
 CREATE TEMP TABLE full_list AS
-SELECT overlay(fav_add(NULL, ARRAY(SELECT generate_series(1, 128)))::bytea PLACING '\x0050d6dc01000000' FROM 21)::fav AS f;
+SELECT overlay(fav_add(NULL, ARRAY(SELECT generate_series(1, 128)))::bytea PLACING '\x0050d6dc01000000' FROM 1045)::fav AS f;
 SELECT complaint('SELECT fav_add(f, 129) FROM full_list');
 SELECT complaint('SELECT fav_add(f, ARRAY(SELECT generate_series(100, 200))) FROM full_list');
 SELECT complaint('SELECT fav_add(f, 128), fav_del(f, 1), fav_add(fav_del(f, 1), 129) FROM full_list');
 
 -- A value of 32 full slices has no room for another
 CREATE TEMP TABLE full_chain AS
-SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0000'::bytea || '\x00000000'::bytea || '\x2000000000000000'::bytea || substr(f::bytea, 21, 24)
-	|| decode(repeat('01000000' || '01' || '000000' || '0100000000000000' || '0100000000000000', 32), 'hex') || substr(f::bytea, 45)
+SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0000'::bytea || substr(f::bytea, 9, 1024)
+	|| '\x00000000'::bytea || '\x2000000000000000'::bytea || substr(f::bytea, 1045, 24)
+	|| decode(repeat('01000000' || '01' || '000000' || '0100000000000000' || '0100000000000000', 32), 'hex')
 	|| decode(repeat('01' || repeat('00', 127), 32), 'hex'))::fav AS f
 FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f;
 SELECT (fav_stats(f)).slices FROM full_chain;
 SELECT complaint('SELECT fav_add(f, 129) FROM full_chain');
 
 -- An extreme error rate on the wire is no trap either
-SELECT complaint(format('SELECT fav_add(%L::bytea::fav, 129)', overlay(f::bytea PLACING rate FROM 37)))
+SELECT complaint(format('SELECT fav_add(%L::bytea::fav, 129)', overlay(f::bytea PLACING rate FROM 1061)))
 FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f, (VALUES ('\x0000000000000001'::bytea), ('\x000000000000f03f')) v (rate);
 
 \pset tuples_only off

@@ -11,7 +11,7 @@ SELECT fav_add(NULL, '\x00ff'::bytea);
 SELECT fav_add(NULL, 1, 2);
 SELECT fav_add(fav_new(seed => 1), 42);
 -- the hash function has a branch for each of these lengths
-SELECT n AS length, right(fav_add(NULL, repeat('x', n))::text, 16) AS hash
+SELECT n AS length, substr(fav_add(NULL, repeat('x', n))::text, 19, 16) AS hash
 FROM unnest(ARRAY[1, 3, 4, 8, 9, 16, 17, 128, 129, 240, 241, 1024, 1025, 100000]) n;
 
 -- Larger ones, by their sum: slices, deletes, growth, other parameters

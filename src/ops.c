@@ -164,9 +164,12 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 		PG_RETURN_BOOL(false);
 	small = fav_get_small(fcinfo, filter_number, &nrecent);
 	if (small != NULL)
-		PG_RETURN_BOOL(fav_recent_contains(small + fav_head_size(0, 0), nrecent,
-										   fav_hash_argument(fcinfo, kind, element_number,
-															 fav_load64(small + FAV_AT_SEED))));
+	{
+		uint64_t	seed = fav_load64(small + fav_params_offset(nrecent) + FAV_PARAMS_AT_SEED);
+
+		PG_RETURN_BOOL(fav_recent_contains(small + FAV_AT_RECENT, nrecent,
+										   fav_hash_argument(fcinfo, kind, element_number, seed)));
+	}
 	reader = fav_get_reader(fcinfo, filter_number, &local);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 reader->filter.params.seed)));

@@ -20,7 +20,7 @@ note("seed $seed: set FAV_SEED to see the same again");
 
 my $node = start_node('elements');
 
-# A filter shows the hashes of its recent elements: bytes 44 and on.  The leading bits of
+# A filter shows the hashes of its recent elements: bytes 8 and on.  The leading bits of
 # a hash choose the block, so the elements with the smallest of many hashes share it.
 $node->safe_psql(
 	'postgres', q{
@@ -28,12 +28,12 @@ CREATE TABLE crafted AS
 	SELECT element, row_number() OVER (ORDER BY md5(element::text)) AS n FROM
 		(SELECT element FROM (SELECT i AS element, fav_add(fav_new(), i)::bytea AS b
 			FROM generate_series(1::bigint, 160000) i OFFSET 0) AS v
-		ORDER BY get_byte(b, 51), get_byte(b, 50), get_byte(b, 49) LIMIT 6000) AS smallest;
+		ORDER BY get_byte(b, 15), get_byte(b, 14), get_byte(b, 13) LIMIT 6000) AS smallest;
 CREATE TABLE texts AS
 	SELECT element, row_number() OVER (ORDER BY md5(element)) AS n FROM
 		(SELECT element FROM (SELECT 'post ' || i AS element, fav_add(fav_new(), 'post ' || i)::bytea AS b
 			FROM generate_series(1, 160000) i OFFSET 0) AS v
-		ORDER BY get_byte(b, 51), get_byte(b, 50), get_byte(b, 49) LIMIT 6000) AS smallest;
+		ORDER BY get_byte(b, 15), get_byte(b, 14), get_byte(b, 13) LIMIT 6000) AS smallest;
 });
 
 # Half of the crafted elements are added, the other half is asked for.

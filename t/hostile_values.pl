@@ -55,7 +55,8 @@ sub random_bytes
 
 sub random_hash { return (int(rand(2**32)) << 32) | int(rand(2**32)); }
 
-# Where the numbers are, and how long: header, and the first entries of the directory.
+# Where the numbers are, and how long: header, and the first entries of the directory,
+# in a value without recent hashes; in others these are among them.
 my @fields = (
 	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 2 ], [ 8, 4 ], [ 12, 8 ],
 	[ 20, 8 ], [ 28, 8 ], [ 36, 8 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
@@ -183,7 +184,8 @@ foreach my $value (@valid[ 0, 7, 10 ])
 # A capacity asks for memory at the first flush: as it does in fav_new, up to 1 GB.
 # That is tried below, once, and not thousands of times here.
 @values = grep {
-	my $capacity = length($_) >= 28 ? unpack('Q<', substr($_, 20, 8)) : 0;
+	my $at = length($_) >= 6 ? 20 + 8 * unpack('v', substr($_, 4, 2)) : 0;
+	my $capacity = length($_) >= $at + 8 ? unpack('Q<', substr($_, $at, 8)) : 0;
 	$capacity < 1000000 || $capacity > 2**33
 } @values;
 

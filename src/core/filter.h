@@ -129,9 +129,9 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 }
 
 /*
- * Is this the value of a small set, all of it in recent?  Then that is at
- * fav_head_size(0, 0), and there is no need to parse the rest of the header for a
- * question.  False for everything else, malformed values included.
+ * Is this the value of a small set, all of it in recent?  Then there is no need to
+ * parse the rest of the header for a question.  False for everything else,
+ * malformed values included.
  */
 static inline bool
 fav_is_small(const uint8_t *bytes, size_t size, uint32_t *nrecent)

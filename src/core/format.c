@@ -26,10 +26,8 @@ malformed(FavProblem *problem, const char *format,...)
 }
 
 static FavStatus
-parse_header(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
+parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 {
-	uint64_t	rate_bits = fav_load64(bytes + FAV_AT_ERROR_RATE);
-
 	if (bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION)
 		return malformed(problem, "Format version is %u, but only version %u is known.",
 						 bytes[FAV_AT_VERSION], FAV_FORMAT_VERSION);
@@ -37,17 +35,33 @@ parse_header(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 		return malformed(problem, "Flags and reserved bytes must be zero.");
 
 	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
-	filter->params.capacity = fav_load64(bytes + FAV_AT_CAPACITY);
-	filter->params.seed = fav_load64(bytes + FAV_AT_SEED);
-	memcpy(&filter->params.error_rate, &rate_bits, sizeof(rate_bits));
 	filter->nslices = bytes[FAV_AT_NSLICES];
 	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
-	filter->ndeleted = fav_load32(bytes + FAV_AT_NDELETED);
-	filter->elements = fav_load64(bytes + FAV_AT_ELEMENTS);
+	filter->recent = bytes + FAV_AT_RECENT;
 
 	if (filter->params.region_size < 1 || filter->params.region_size > FAV_MAX_REGION_SIZE)
 		return malformed(problem, "Region size is %u, but must be between 1 and %d.",
 						 filter->params.region_size, FAV_MAX_REGION_SIZE);
+	if (filter->nslices > FAV_MAX_SLICES)
+		return malformed(problem, "The value claims %u slices, but at most %d are possible.",
+						 filter->nslices, FAV_MAX_SLICES);
+	if (filter->nrecent > FAV_RECENT_MAX)
+		return malformed(problem, "The value claims %u recent hashes, but at most %d are possible.",
+						 filter->nrecent, FAV_RECENT_MAX);
+	return FAV_OK;
+}
+
+static FavStatus
+parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
+{
+	uint64_t	rate_bits = fav_load64(params + FAV_PARAMS_AT_ERROR_RATE);
+
+	filter->ndeleted = fav_load32(params + FAV_PARAMS_AT_NDELETED);
+	filter->elements = fav_load64(params + FAV_PARAMS_AT_ELEMENTS);
+	filter->params.capacity = fav_load64(params + FAV_PARAMS_AT_CAPACITY);
+	filter->params.seed = fav_load64(params + FAV_PARAMS_AT_SEED);
+	memcpy(&filter->params.error_rate, &rate_bits, sizeof(rate_bits));
+
 	if (filter->params.capacity < 1 || filter->params.capacity > FAV_MAX_ELEMENTS)
 		return malformed(problem, "Capacity is %llu, but must be between 1 and %llu.",
 						 (unsigned long long) filter->params.capacity, (unsigned long long) FAV_MAX_ELEMENTS);
@@ -55,12 +69,6 @@ parse_header(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
 		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",
 						 filter->params.error_rate);
-	if (filter->nslices > FAV_MAX_SLICES)
-		return malformed(problem, "The value claims %u slices, but at most %d are possible.",
-						 filter->nslices, FAV_MAX_SLICES);
-	if (filter->nrecent > FAV_RECENT_MAX)
-		return malformed(problem, "The value claims %u recent hashes, but at most %d are possible.",
-						 filter->nrecent, FAV_RECENT_MAX);
 	if (filter->nslices == 0 && (filter->ndeleted != 0 || filter->elements != 0))
 		return malformed(problem, "A value without slices cannot have elements or deleted hashes in them.");
 	if (filter->elements > FAV_MAX_ELEMENTS)
@@ -108,17 +116,19 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	if (available > size)
 		available = size;
 	if (available < FAV_HEADER_SIZE)
-		return malformed(problem, "The value has %llu bytes, but its header alone takes %d.",
+		return malformed(problem, "The value has %llu bytes, but even an empty one has %d.",
 						 (unsigned long long) available, FAV_HEADER_SIZE);
-	status = parse_header(filter, bytes, problem);
+	status = parse_front(filter, bytes, problem);
 	if (status != FAV_OK)
 		return status;
 
 	head_size = fav_head_size(filter->nslices, filter->nrecent);
 	if (available < head_size)
-		return malformed(problem, "The value has %llu bytes, but its slice directory and recent hashes end at %llu.",
+		return malformed(problem, "The value has %llu bytes, but its recent hashes and slice directory end at %llu.",
 						 (unsigned long long) available, (unsigned long long) head_size);
-	filter->recent = bytes + fav_head_size(filter->nslices, 0);
+	status = parse_params(filter, bytes + fav_params_offset(filter->nrecent), problem);
+	if (status != FAV_OK)
+		return status;
 
 	/* At most 32 slices below 2^43 bytes each: the sum cannot overflow. */
 	offset = head_size;
@@ -126,7 +136,7 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	{
 		FavSlice   *slice = &filter->slices[i];
 
-		status = parse_slice(filter, i, bytes + fav_head_size(i, 0), problem);
+		status = parse_slice(filter, i, bytes + fav_head_size(i, filter->nrecent), problem);
 		if (status != FAV_OK)
 			return status;
 		slice->offset = offset;
@@ -254,23 +264,24 @@ fav_write(const FavFilter *filter, uint8_t *out)
 	uint32_t	i;
 
 	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
-	memset(out, 0, FAV_HEADER_SIZE);
+	memset(out, 0, FAV_AT_RECENT);
 	out[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
 	out[FAV_AT_REGION_SIZE] = (uint8_t) filter->params.region_size;
 	out[FAV_AT_NSLICES] = (uint8_t) filter->nslices;
 	fav_store16(out + FAV_AT_NRECENT, filter->nrecent);
-	fav_store32(out + FAV_AT_NDELETED, filter->ndeleted);
-	fav_store64(out + FAV_AT_ELEMENTS, filter->elements);
-	fav_store64(out + FAV_AT_CAPACITY, filter->params.capacity);
-	fav_store64(out + FAV_AT_SEED, filter->params.seed);
-	fav_store64(out + FAV_AT_ERROR_RATE, rate_bits);
+	if (filter->nrecent > 0)
+		memcpy(out + FAV_AT_RECENT, filter->recent, (size_t) filter->nrecent * 8);
 
-	at = out + FAV_HEADER_SIZE;
+	at = out + fav_params_offset(filter->nrecent);
+	fav_store32(at + FAV_PARAMS_AT_NDELETED, filter->ndeleted);
+	fav_store64(at + FAV_PARAMS_AT_ELEMENTS, filter->elements);
+	fav_store64(at + FAV_PARAMS_AT_CAPACITY, filter->params.capacity);
+	fav_store64(at + FAV_PARAMS_AT_SEED, filter->params.seed);
+	fav_store64(at + FAV_PARAMS_AT_ERROR_RATE, rate_bits);
+
+	at += FAV_PARAMS_SIZE;
 	for (i = 0; i < filter->nslices; i++, at += FAV_SLICE_ENTRY_SIZE)
 		write_slice(&filter->slices[i], at);
-	if (filter->nrecent > 0)
-		memcpy(at, filter->recent, (size_t) filter->nrecent * 8);
-	at += (size_t) filter->nrecent * 8;
 	for (i = 0; i < filter->nslices; i++)
 	{
 		size_t		length = fav_slice_bytes(&filter->slices[i], filter->params.region_size);

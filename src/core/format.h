@@ -4,9 +4,10 @@
  *
  * A value is, in this order:
  *
- *		header			44 bytes, FAV_AT_* below
- *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
+ *		front			8 bytes, FAV_AT_* below
  *		recent			8 bytes for each hash, newest first, unique
+ *		parameters		36 bytes, FAV_PARAMS_AT_* below
+ *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
  *		blocks			slice after slice, (region_size + 1) * 64 bytes a block
  *		deleted			8 bytes for each hash, ascending, unique
  *
@@ -14,12 +15,12 @@
  * There is no padding and nothing is aligned: numbers are read with
  * fav_load*(), which is a plain load where the machine allows it.
  *
- * Why this order: whatever an add or a del changes in a small value stands at
- * its front (a new hash goes to the front of recent), so that PostgreSQL,
- * which leaves the common end of the old and new row out of the WAL record
- * of an UPDATE, logs some 60 bytes, not the whole value.  Header, directory
- * and recent together fit the first TOAST chunk of a big value, and tell
- * where every block is.
+ * Why this order: all that an add or a del changes in a small value stands at
+ * its front (a new hash goes to the front of recent).  PostgreSQL leaves the end
+ * that the old and the new row share out of the WAL record of an UPDATE, and so
+ * logs 20 bytes of the value, not all of it.  What comes before the blocks, the
+ * head, fits the first TOAST chunk of a big value, and tells where every block
+ * is.
  */
 #ifndef FAV_FORMAT_H
 #define FAV_FORMAT_H
@@ -31,21 +32,27 @@
 
 #define FAV_FORMAT_VERSION	1
 
-/* header */
+/* front */
 #define FAV_AT_VERSION		0	/* u8, FAV_FORMAT_VERSION */
 #define FAV_AT_FLAGS		1	/* u8, always zero */
 #define FAV_AT_REGION_SIZE	2	/* u8, 1 .. FAV_MAX_REGION_SIZE */
 #define FAV_AT_NSLICES		3	/* u8, 0 .. FAV_MAX_SLICES */
 #define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_MAX */
 #define FAV_AT_RESERVED		6	/* u16, always zero */
-#define FAV_AT_NDELETED		8	/* u32; 0 while there are no slices */
-#define FAV_AT_ELEMENTS		12	/* u64, elements in the slices; 0 while there
-								 * are none */
-#define FAV_AT_CAPACITY		20	/* u64, what the first slice is sized for: 1 ..
-								 * FAV_MAX_ELEMENTS */
-#define FAV_AT_SEED			28	/* u64, seed of the hash function */
-#define FAV_AT_ERROR_RATE	36	/* IEEE 754 double, above 0 and at most 1 */
-#define FAV_HEADER_SIZE		44
+#define FAV_AT_RECENT		8	/* the hashes */
+
+/* parameters, after recent: see fav_params_offset() */
+#define FAV_PARAMS_AT_NDELETED	0	/* u32; 0 while there are no slices */
+#define FAV_PARAMS_AT_ELEMENTS	4	/* u64, elements in the slices; 0 while there
+									 * are none */
+#define FAV_PARAMS_AT_CAPACITY	12	/* u64, what the first slice is sized for: 1 ..
+									 * FAV_MAX_ELEMENTS */
+#define FAV_PARAMS_AT_SEED		20	/* u64, seed of the hash function */
+#define FAV_PARAMS_AT_ERROR_RATE 28 /* IEEE 754 double, above 0 and at most 1 */
+#define FAV_PARAMS_SIZE			36
+
+/* front and parameters: the value of the empty filter */
+#define FAV_HEADER_SIZE			(FAV_AT_RECENT + FAV_PARAMS_SIZE)
 
 /* an entry of the slice directory */
 #define FAV_SLICE_AT_NBLOCKS	0	/* u32, at least 1 */
@@ -68,7 +75,7 @@
  */
 #define FAV_MAX_SLICES		32
 
-/* The most that a head (header, directory, recent) can take. */
+/* The most that a head (all before the blocks) can take. */
 #define FAV_MAX_HEAD_SIZE \
 	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
 
@@ -232,6 +239,12 @@ static inline uint64_t
 fav_slice_bytes(const FavSlice *slice, uint32_t region_size)
 {
 	return (uint64_t) slice->nblocks * fav_block_bytes(region_size);
+}
+
+static inline size_t
+fav_params_offset(uint32_t nrecent)
+{
+	return FAV_AT_RECENT + (size_t) nrecent * 8;
 }
 
 static inline size_t

@@ -151,11 +151,14 @@ sub build_value
 	my @recent = @{ $value{recent} || [] };
 	my @deleted = @{ $value{deleted} || [] };
 	my $bytes = pack(
-		'CCCCvvVQ<Q<Q<d<',
+		'CCCCvvQ<*',
 		$value{version} // 1, $value{flags} // 0, $region_size,
 		$value{nslices} // scalar(@slices),
 		$value{nrecent} // scalar(@recent),
-		$value{reserved} // 0,
+		$value{reserved} // 0, @recent);
+
+	$bytes .= pack(
+		'VQ<Q<Q<d<',
 		$value{ndeleted} // scalar(@deleted),
 		$value{elements} // 0,
 		$value{capacity} // 1000,
@@ -176,7 +179,6 @@ sub build_value
 			$slice->{bits_set} // $bits,
 			$slice->{bits_limit} // 1 + int(length($slice->{blocks}) * 2));
 	}
-	$bytes .= pack('Q<*', @recent);
 	$bytes .= $_->{blocks} foreach @slices;
 	$bytes .= pack('Q<*', @deleted);
 	return $bytes;

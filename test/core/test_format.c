@@ -93,7 +93,7 @@ check_changes(const Value *value, const Change *changes, size_t count, size_t ba
 static void
 test_header(const Value *value)
 {
-	static const Change changes[] = {
+	const Change front[] = {
 		{"version 0", FAV_AT_VERSION, 1, 0, "Format version is 0"},
 		{"version 2", FAV_AT_VERSION, 1, 2, "Format version is 2"},
 		{"version 255", FAV_AT_VERSION, 1, 255, "Format version is 255"},
@@ -105,24 +105,27 @@ test_header(const Value *value)
 		{"region size 32", FAV_AT_REGION_SIZE, 1, 32, "Region size is 32"},
 		{"region size 255", FAV_AT_REGION_SIZE, 1, 255, "Region size is 255"},
 		{"another region size", FAV_AT_REGION_SIZE, 1, 8, "add up to"},
-		{"capacity 0", FAV_AT_CAPACITY, 8, 0, "Capacity"},
-		{"capacity too large", FAV_AT_CAPACITY, 8, FAV_MAX_ELEMENTS + 1, "Capacity"},
-		{"capacity UINT64_MAX", FAV_AT_CAPACITY, 8, UINT64_MAX, "Capacity"},
 		{"33 slices", FAV_AT_NSLICES, 1, 33, "33 slices"},
 		{"255 slices", FAV_AT_NSLICES, 1, 255, "255 slices"},
 		{"no slices", FAV_AT_NSLICES, 1, 0, "without slices"},
 		{"129 recent", FAV_AT_NRECENT, 2, 129, "129 recent"},
 		{"65535 recent", FAV_AT_NRECENT, 2, 65535, "65535 recent"},
-		{"one recent less", FAV_AT_NRECENT, 2, 1, "add up to"},
-		{"no deleted", FAV_AT_NDELETED, 4, 0, "add up to"},
-		{"2^31 deleted", FAV_AT_NDELETED, 4, 0x80000000, "add up to"},
-		{"2^32 - 1 deleted", FAV_AT_NDELETED, 4, 0xffffffff, "add up to"},
-		{"too many elements", FAV_AT_ELEMENTS, 8, FAV_MAX_ELEMENTS + 1, "elements, more than"},
-		{"2^64 - 1 elements", FAV_AT_ELEMENTS, 8, UINT64_MAX, "elements, more than"},
+		{"one recent less", FAV_AT_NRECENT, 2, 1, ""},
+	};
+	const Change params[] = {
+		{"capacity 0", FAV_PARAMS_AT_CAPACITY, 8, 0, "Capacity"},
+		{"capacity too large", FAV_PARAMS_AT_CAPACITY, 8, FAV_MAX_ELEMENTS + 1, "Capacity"},
+		{"capacity UINT64_MAX", FAV_PARAMS_AT_CAPACITY, 8, UINT64_MAX, "Capacity"},
+		{"no deleted", FAV_PARAMS_AT_NDELETED, 4, 0, "add up to"},
+		{"2^31 deleted", FAV_PARAMS_AT_NDELETED, 4, 0x80000000, "add up to"},
+		{"2^32 - 1 deleted", FAV_PARAMS_AT_NDELETED, 4, 0xffffffff, "add up to"},
+		{"too many elements", FAV_PARAMS_AT_ELEMENTS, 8, FAV_MAX_ELEMENTS + 1, "elements, more than"},
+		{"2^64 - 1 elements", FAV_PARAMS_AT_ELEMENTS, 8, UINT64_MAX, "elements, more than"},
 	};
 
 	test_begin("format: every number of the header");
-	check_changes(value, changes, sizeof(changes) / sizeof(changes[0]), 0);
+	check_changes(value, front, sizeof(front) / sizeof(front[0]), 0);
+	check_changes(value, params, sizeof(params) / sizeof(params[0]), fav_params_offset(value->filter.nrecent));
 	test_end();
 }
 
@@ -133,6 +136,7 @@ test_error_rates(const Value *value)
 	uint8_t    *bytes = malloc(value->size);
 	FavProblem	problem;
 	double		rate = 1.0;
+	size_t		rate_at = fav_params_offset(value->filter.nrecent) + FAV_PARAMS_AT_ERROR_RATE;
 	uint64_t	bits;
 	size_t		i;
 
@@ -141,11 +145,11 @@ test_error_rates(const Value *value)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 	{
 		memcpy(&bits, &bad[i], sizeof(bits));
-		store(bytes + FAV_AT_ERROR_RATE, 8, bits);
+		store(bytes + rate_at, 8, bits);
 		expect_refusal("error rate", bytes, value->size, "Error rate is");
 	}
 	memcpy(&bits, &rate, sizeof(bits));
-	store(bytes + FAV_AT_ERROR_RATE, 8, bits);
+	store(bytes + rate_at, 8, bits);
 	CHECK(try(bytes, value->size, &problem) == FAV_OK);
 	free(bytes);
 	test_end();
@@ -176,7 +180,8 @@ test_directory(const Value *value)
 	};
 
 	test_begin("format: every number of the slice directory");
-	check_changes(value, changes, sizeof(changes) / sizeof(changes[0]), fav_head_size(1, 0));
+	check_changes(value, changes, sizeof(changes) / sizeof(changes[0]),
+				  fav_head_size(1, value->filter.nrecent));
 	test_end();
 }
 
@@ -184,7 +189,7 @@ static void
 test_lists(const Value *value)
 {
 	uint8_t    *bytes = malloc(value->size);
-	size_t		recent = fav_head_size(value->filter.nslices, 0);
+	size_t		recent = FAV_AT_RECENT;
 	size_t		deleted = (size_t) value->filter.deleted_offset;
 	size_t		last = deleted + 8 * (size_t) (value->filter.ndeleted - 1);
 	uint8_t		first[8];
@@ -254,9 +259,9 @@ test_huge(void)
 		bytes[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
 		bytes[FAV_AT_REGION_SIZE] = FAV_MAX_REGION_SIZE;
 		bytes[FAV_AT_NSLICES] = (uint8_t) slices;
-		fav_store32(bytes + FAV_AT_NDELETED, UINT32_MAX);
-		fav_store64(bytes + FAV_AT_CAPACITY, FAV_MAX_ELEMENTS);
-		fav_store64(bytes + FAV_AT_ERROR_RATE, rate_bits);
+		fav_store32(bytes + fav_params_offset(0) + FAV_PARAMS_AT_NDELETED, UINT32_MAX);
+		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_CAPACITY, FAV_MAX_ELEMENTS);
+		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_ERROR_RATE, rate_bits);
 		for (i = 0; i < slices; i++)
 		{
 			entry = bytes + fav_head_size((uint32_t) i, 0);
