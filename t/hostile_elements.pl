@@ -75,7 +75,7 @@ foreach my $table ('crafted', 'texts')
 # blocks of the crafted elements are spread evenly.
 my $spread = $node->safe_psql(
 	'postgres', q{
-SELECT max(n) FROM (SELECT get_byte(fav_add(fav_new(1000, 0.01, 7, 987654321), element)::bytea, 51) / 16 AS block, count(*) AS n
+SELECT max(n) FROM (SELECT get_byte(fav_add(fav_new(1000, 0.01, 7, 987654321), element)::bytea, 15) / 16 AS block, count(*) AS n
 	FROM crafted GROUP BY 1) AS blocks});
 # 375 are expected in each of 16; the standard deviation is 19
 cmp_ok($spread, '<', 500, "under another seed at most $spread of 6000 share a sixteenth of all blocks");
