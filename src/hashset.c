@@ -111,6 +111,7 @@ sort_bucket(uint64 *from, size_t count, int bits, uint64 *to)
 	}
 	digit = Min(pg_leftmost_one_pos64(count), bits);
 	shift = bits - digit;
+	Assert(digit >= 0 && digit < 64 && shift >= 0 && shift < 64);
 	nplaces = (size_t) 1 << digit;
 	memset(next, 0, (nplaces + 1) * sizeof(uint16));
 	for (i = 0; i < count; i++)

@@ -67,9 +67,51 @@ SELECT string_agg(pg_describe_object(d.classid, d.objid, 0), ', ') FROM pg_depen
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 	AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav')
 	AND d.classid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_type'::regclass)
-	AND NOT EXISTS (SELECT FROM pg_type t WHERE t.oid = d.objid AND t.typcategory = 'A')
+	AND NOT EXISTS (SELECT FROM pg_type t WHERE t.oid = d.objid AND t.typcategory IN ('A', 'C'))
 	AND obj_description(d.objid, d.classid::regclass::name) IS NULL}),
 	'', 'every object has a comment');
+
+# Filters that maintain themselves write into tables of their owner; nobody else may
+# have that done.
+is( as('owner', 'owned', q{
+CREATE TABLE pairs (who bigint, what bigint, PRIMARY KEY (who, what));
+INSERT INTO pairs SELECT i % 10, i FROM generate_series(1, 1000) i;
+SELECT fav_attach('pairs', 'who', 'what');
+SELECT keys, elements, missing FROM fav_verify('pairs')}),
+	"pairs_fav\n10|1000|0", 'the owner of tables attaches filters');
+my %forbidden = (
+	'attach a table of others' => q{SELECT fav_attach('pairs', 'who', 'what')},
+	'detach it' => q{SELECT fav_detach('pairs')},
+	'rebuild its filters' => q{SELECT fav_rebuild('pairs')},
+	'verify them' => q{SELECT fav_verify('pairs')},
+	'attach it by hand' => q{INSERT INTO fav_attachment SELECT * FROM fav_attachment},
+	'change an attachment' => q{UPDATE fav_attachment SET error_rate = 0.5},
+	'forget an attachment' => q{DELETE FROM fav_attachment});
+foreach my $what (sort keys %forbidden)
+{
+	like(as('stranger', 'owned', $forbidden{$what}), qr/must be owner|permission denied/, "a stranger cannot $what");
+}
+$node->safe_psql('owned', 'CREATE SCHEMA stranger AUTHORIZATION stranger');
+foreach my $trigger ('BEFORE INSERT ON stranger.t FOR EACH ROW', 'AFTER INSERT ON stranger.t FOR EACH ROW',
+	'AFTER INSERT ON stranger.t FOR EACH STATEMENT', 'BEFORE INSERT ON stranger.t FOR EACH STATEMENT',
+	'AFTER INSERT ON stranger.t REFERENCING NEW TABLE AS fav_new FOR EACH STATEMENT')
+{
+	foreach my $arguments ('', "'1'", "'7', 'public.pairs', 'x'")
+	{
+		my $result = as('stranger', 'owned', qq{
+DROP TABLE IF EXISTS stranger.t;
+CREATE TABLE stranger.t (who bigint, what bigint);
+CREATE TRIGGER t $trigger EXECUTE FUNCTION fav_maintain($arguments);
+INSERT INTO stranger.t VALUES (1, 1)});
+		like($result, qr/^$|NOTICE|ERROR/, "a trigger of a stranger's own, $trigger ($arguments), does no harm");
+	}
+}
+is( as('owner', 'owned', q{
+SELECT keys, elements, missing FROM fav_verify('pairs');
+DO $$ BEGIN PERFORM fav_detach('pairs'); END $$;
+DROP TABLE pairs, pairs_fav}),
+	'10|1000|0', 'nothing happened to the filters');
+$node->safe_psql('owned', 'DROP SCHEMA stranger CASCADE');
 
 # ---------------------------------------------------------------------------------
 # Drop, and make again
@@ -156,7 +198,10 @@ INSERT INTO moved SELECT 1, filters.fav_agg(i) FROM generate_series(1::bigint, 1
 CREATE VIEW visible AS SELECT i FROM generate_series(9990::bigint, 10010) i, moved m WHERE NOT filters.fav_contains(m.f, i);
 CREATE INDEX ON moved (filters.fav_count(f));
 ALTER TABLE moved ADD CHECK (NOT filters.fav_contains(f, 0));
-CREATE SCHEMA elsewhere}), '', 'a table, a view, an index and a check use it');
+CREATE TABLE pairs (who bigint, what bigint);
+DO $$ BEGIN PERFORM filters.fav_attach('public.pairs', 'who', 'what'); END $$;
+INSERT INTO pairs VALUES (1, 1), (1, 2);
+CREATE SCHEMA elsewhere}), '', 'a table, a view, an index, a check and an attachment use it');
 
 # The objects of a trusted extension belong to the superuser, as with PostgreSQL's own.
 $node->safe_psql('owned', 'SET search_path = evil; ALTER EXTENSION fav SET SCHEMA elsewhere');
@@ -166,6 +211,17 @@ is( as('owner', 'owned', 'SET search_path = public; SELECT count(*) FROM visible
 	"10\n9", 'views, indexes and checks went along');
 is( as('owner', 'owned', "SELECT nspname FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typname = '_fav' AND nspname <> 'evil'"),
 	'elsewhere', 'so did the array type');
+is( as('owner', 'owned', q{
+SET search_path = evil, pg_catalog;
+INSERT INTO public.pairs SELECT i % 3, i FROM pg_catalog.generate_series(10, 400) i;
+DELETE FROM public.pairs WHERE what = 1;
+UPDATE public.pairs SET what = what + 1000 WHERE what % 7 = 0;
+SELECT elements, missing FROM elsewhere.fav_verify('public.pairs');
+SELECT active FROM elsewhere.fav_attachments;
+DO $$ BEGIN PERFORM elsewhere.fav_rebuild('public.pairs'); PERFORM elsewhere.fav_detach('public.pairs');
+	PERFORM elsewhere.fav_attach('public.pairs', 'who', 'what'); END $$;
+SELECT elements, missing FROM elsewhere.fav_verify('public.pairs')}),
+	"392|0\nt\n392|0", 'so did what is attached, under a hostile search_path');
 is($node->safe_psql('owned', 'SELECT count(*) FROM evil.stolen'), '0', 'no function of the stranger was called');
 is(as('owner', 'owned', 'DROP EXTENSION fav CASCADE; SELECT count(*) FROM moved') =~ /1$/ ? 1 : 0, 1, 'dropped with all that uses it');
 

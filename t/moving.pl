@@ -33,6 +33,9 @@ CREATE TABLE shared (f fav DEFAULT fav_new(10), CHECK (fav_count(f) < 1000000));
 INSERT INTO shared VALUES (fav_add(NULL, 1, 2)), (DEFAULT);
 CREATE INDEX ON filters (fav_count(f));
 CREATE VIEW visible AS SELECT id, i FROM filters, generate_series(1::bigint, 200) i WHERE NOT fav_contains(f, i);
+CREATE TABLE blocks (who bigint, whom bigint, PRIMARY KEY (who, whom));
+INSERT INTO blocks SELECT i % 3, i FROM generate_series(1, 1000) i;
+SELECT fav_attach('blocks', 'who', 'whom');
 CREATE TABLE lists (f fav[]);
 INSERT INTO lists SELECT array_agg(f ORDER BY id) FROM filters;
 });
@@ -60,6 +63,25 @@ sub same
 	is(($where || $node)->safe_psql($database || 'source', $contents), $before, "$what: the same bytes and answers");
 	return;
 }
+
+# Filters that maintain themselves go on doing so.
+sub attached
+{
+	my ($what, $where, $database) = @_;
+	is( $where->safe_psql(
+			$database, q{
+BEGIN;
+INSERT INTO blocks SELECT 1, i FROM generate_series(5001, 5300) i;
+DELETE FROM blocks WHERE who = 1 AND whom < 100;
+INSERT INTO blocks VALUES (77, 1);
+SELECT missing, keys, elements FROM fav_verify('blocks');
+SELECT count(*), bool_and(active) FROM fav_attachments;
+ROLLBACK;
+SELECT missing, keys, elements FROM fav_verify('blocks')}),
+		"0|4|1268\n1|t\n0|3|1000", "$what: what was attached is maintained");
+	return;
+}
+attached('at first', $node, 'source');
 
 # ---------------------------------------------------------------------------------
 # Rewritten and stored in other ways
@@ -166,12 +188,14 @@ foreach my $format (qw(plain custom directory))
 			"a $format dump is restored");
 	}
 	same("pg_dump, $format", $node, "restored_$format");
+	attached("pg_dump, $format", $node, "restored_$format");
 }
 dump_to('--inserts', '-f', "$directory/inserts");
 $node->safe_psql('postgres', 'CREATE DATABASE restored_inserts');
 $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored_inserts'), '-f', "$directory/inserts" ],
 	'a dump of INSERT commands is restored');
 same('pg_dump --inserts', $node, 'restored_inserts');
+attached('pg_dump --inserts', $node, 'restored_inserts');
 
 # ---------------------------------------------------------------------------------
 # pg_upgrade, to the same version: the tables' files are taken over as they are
@@ -192,6 +216,7 @@ $node->command_ok(
 	'pg_upgrade');
 $new->start;
 same('pg_upgrade', $new);
+attached('pg_upgrade', $new, 'source');
 is( $new->safe_psql(
 		'source', q{
 UPDATE filters SET f = fav_add(f, 424242);
