@@ -55,12 +55,24 @@ sub random_bytes
 
 sub random_hash { return (int(rand(2**32)) << 32) | int(rand(2**32)); }
 
-# Where the numbers are, and how long: header, and the first entries of the directory,
-# in a value without recent hashes; in others these are among them.
+# Where the numbers are, and how long: header, and the first entries of the directory.
+# From 8 on they come after the recent hashes.
 my @fields = (
 	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 2 ], [ 8, 4 ], [ 12, 8 ],
 	[ 20, 8 ], [ 28, 8 ], [ 36, 8 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
 	[ 52, 8 ], [ 60, 8 ], [ 68, 4 ], [ 72, 1 ], [ 76, 8 ], [ 84, 8 ]);
+
+sub set_field
+{
+	my ($value, $field, $bytes) = @_;
+	my ($at, $size) = @$field;
+	my $recent = length($value) >= 6 ? unpack('v', substr($value, 4, 2)) : 0;
+
+	$at += 8 * $recent if $at >= 8 && $recent <= 128;
+	substr($value, $at, $size) = substr($bytes, 0, $size) if $at + $size <= length($value);
+	return $value;
+}
+
 my @extremes = (
 	pack('Q<', 0), pack('Q<', 1), "\xff" x 8, "\xfe" . "\xff" x 7, "\xff" x 7 . "\x7f",
 	pack('Q<', 0x80), pack('Q<', 0x7fff), pack('Q<', 0x8000), pack('Q<', 0x7fffffff),
@@ -96,12 +108,7 @@ my @mutations = (
 	# a number becomes as large or as small as it can be
 	sub {
 		my ($value) = @_;
-		foreach (1 .. any(1, 1, 2))
-		{
-			my ($at, $size) = @{ any(@fields) };
-			substr($value, $at, $size) = substr(any(@extremes), 0, $size)
-			  if $at + $size <= length($value);
-		}
+		$value = set_field($value, any(@fields), any(@extremes)) foreach 1 .. any(1, 1, 2);
 		return $value;
 	},
 	# no slices, or more than there are
@@ -170,14 +177,7 @@ foreach my $value (@valid[ 0, 7, 10 ])
 {
 	foreach my $field (@fields)
 	{
-		my ($at, $size) = @$field;
-		next if $at + $size > length($value);
-		foreach my $extreme (@extremes)
-		{
-			my $copy = $value;
-			substr($copy, $at, $size) = substr($extreme, 0, $size);
-			push @values, $copy;
-		}
+		push @values, set_field($value, $field, $_) foreach @extremes;
 	}
 }
 

@@ -115,14 +115,14 @@ SKIP:
 		{
 			# the large one has thousands of times the bytes
 			my $heavy = $source eq 'large' && $call =~ /fav_(add|del|union|union_agg|stats|slices|count|out|send|from_bytea|needs_rebuild)|[-+]|\|\|/;
-			my $times = $heavy ? $often / 100 : $often;
+			my $times = int($often / ($heavy ? 500 : $source eq 'large' ? 10 : 1));
 			my $statement = "SELECT count(x::text) FROM (SELECT f, many FROM samples WHERE name = '$source') s,
 				LATERAL (SELECT $call AS x FROM generate_series(1, TIMES) i OFFSET 0) c;\n";
 			my $loop = "DO \$\$ DECLARE f fav; many bigint[]; BEGIN SELECT s.f, s.many INTO f, many FROM samples s WHERE name = '$source';
 				FOR i IN 1 .. TIMES LOOP PERFORM $call; END LOOP; END \$\$;\n";
 			my $few = $heavy ? 20 : 200;
 			(my $first = "$statement$loop") =~ s/TIMES/$few/g;
-			my $loops = int($times / 5) || 1;
+			my $loops = int($times / 20) || 1;
 			$statement =~ s/TIMES/$times/;
 			$loop =~ s/TIMES/$loops/;
 			$warm_up .= $first;
@@ -187,7 +187,7 @@ my ($worst, $worst_name, $cancels) = (0, '', 0);
 my @late;
 foreach my $name (sort keys %statements)
 {
-	my $points = effort() > 1 ? 20 : 2;
+	my $points = effort() > 1 ? 12 : 2;
 	my $quiet = "CREATE TEMPORARY TABLE discarded AS $statements{$name}";
 	my $whole = timing($quiet, 0);
 	my $cancelled = 0;
