@@ -1,6 +1,7 @@
 --
 -- Filters that maintain themselves: who may do what, and what tricks do not work
 --
+\set SHOW_CONTEXT never
 CREATE ROLE fav_owner;
 CREATE ROLE fav_writer;
 CREATE ROLE fav_stranger;

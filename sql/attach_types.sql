@@ -1,6 +1,7 @@
 --
 -- Filters that maintain themselves: types of elements and keys
 --
+\set SHOW_CONTEXT never
 CREATE TYPE mood AS ENUM ('sad', 'glad');
 CREATE DOMAIN handle AS varchar(40);
 CREATE DOMAIN post AS bigint CHECK (VALUE > 0);

@@ -405,6 +405,7 @@ make_target(Oid schema, Oid source, const char *key, NameData *target_key, NameD
 	FavColumn	column;
 
 	(void) fav_column_find(source, key, 0, &column);
+	fav_check_key_type(&column);
 	namestrcpy(target_key, key);
 	namestrcpy(filter, "filter");
 	*fresh = !OidIsValid(target);

@@ -149,6 +149,7 @@ extern void fav_attachment_resolve(FavAttachment *attachment, Oid schema, const 
 extern void fav_check_owner(Oid relation);
 extern void fav_attachment_check_rights(const FavAttachment *attachment);
 extern bool fav_column_find(Oid relation, const char *name, AttrNumber number, FavColumn *column);
+extern void fav_check_key_type(const FavColumn *column);
 extern SPIPlanPtr fav_attachment_plan(FavAttachment *attachment, FavQuery query);
 extern char *fav_relation_name(Oid relation);
 extern void fav_append_equal(StringInfo query, const FavAttachment *attachment,

@@ -308,6 +308,14 @@ btree_family(const FavColumn *column, Oid *input_type)
 	return get_opclass_family(opclass);
 }
 
+void
+fav_check_key_type(const FavColumn *column)
+{
+	Oid			input;
+
+	(void) btree_family(column, &input);
+}
+
 static void
 resolve_key_operators(FavAttachment *attachment)
 {

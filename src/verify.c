@@ -103,19 +103,19 @@ fav_verify(PG_FUNCTION_ARGS)
 					 " (SELECT pg_catalog.count(*) AS keys, COALESCE(pg_catalog.sum(k.elements), 0)::pg_catalog.int8 AS elements,"
 					 " COALESCE(pg_catalog.sum(k.missing), 0)::pg_catalog.int8 AS missing FROM"
 					 " (SELECT pg_catalog.count(*) AS elements,"
-					 " pg_catalog.count(*) FILTER (WHERE NOT %s.fav_contains((SELECT t.%s FROM %s t WHERE ",
-					 extension, filter, fav_relation_name(attachment.target));
-	fav_append_key_equal(&query, &attachment, "s.key");
-	appendStringInfo(&query,
-					 "), s.element)) AS missing FROM"
+					 " pg_catalog.count(*) FILTER (WHERE NOT %s.fav_contains(t.%s, s.element)) AS missing FROM"
 					 " (SELECT DISTINCT %s AS key, %s::%s%s AS element FROM %s WHERE %s IS NOT NULL AND %s IS NOT NULL) s"
-					 " GROUP BY s.key) k) p,",
+					 " LEFT JOIN %s t ON ",
+					 extension, filter,
 					 quote_identifier(NameStr(attachment.key.name)),
 					 quote_identifier(NameStr(attachment.element.name)), fav_element_type_name(attachment.kind),
 					 attachment.kind == FAV_KIND_TEXT ? " COLLATE pg_catalog.\"C\"" : "",
 					 fav_relation_name(attachment.source),
 					 quote_identifier(NameStr(attachment.key.name)),
-					 quote_identifier(NameStr(attachment.element.name)));
+					 quote_identifier(NameStr(attachment.element.name)),
+					 fav_relation_name(attachment.target));
+	fav_append_key_equal(&query, &attachment, "s.key");
+	appendStringInfoString(&query, " GROUP BY s.key) k) p,");
 	appendStringInfo(&query,
 					 " (SELECT pg_catalog.avg(%s.fav_contains(f.filter, %s)::pg_catalog.int4)::pg_catalog.float8 AS rate"
 					 " FROM (SELECT %s AS filter, pg_catalog.count(*) OVER () AS filters,"
