@@ -53,6 +53,20 @@ SELECT missing FROM fav_verify('pairs');
 INSERT INTO pairs_later (k, e) VALUES (21, 7) ON CONFLICT DO NOTHING;
 INSERT INTO pairs_later (k, e) VALUES (21, 7), (21, 8) ON CONFLICT (k, e) DO UPDATE SET e = pairs_later.e + 30;
 SELECT * FROM differences;
+-- ... while a statement on the parent is under way
+CREATE FUNCTION nest() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO pairs_later (k, e) SELECT 24, e FROM new_pairs WHERE k < 20;
+	DELETE FROM pairs_later WHERE (k, e) IN (SELECT k, e FROM new_pairs WHERE e > 52);
+	RETURN NULL;
+END $$;
+CREATE TRIGGER a_nest AFTER INSERT ON pairs REFERENCING NEW TABLE AS new_pairs
+	FOR EACH STATEMENT EXECUTE FUNCTION nest();
+INSERT INTO pairs (k, e) VALUES (1, 51), (21, 51), (11, 52), (22, 53), (23, 54);
+SELECT * FROM differences;
+SELECT k, e FROM pairs WHERE e BETWEEN 51 AND 54 ORDER BY 1, 2;
+DROP TRIGGER a_nest ON pairs;
+DROP FUNCTION nest;
 -- TRUNCATE of one, of all
 TRUNCATE pairs_low;
 SELECT * FROM differences;
