@@ -206,12 +206,12 @@ $new->init;
 $new->append_conf('postgresql.conf', "fsync = off\n");
 log_is_clean($node, 'the log shows ordinary errors only');
 $node->stop;
-my $bindir = $node->config_data('--bindir');
+chomp(my $bindir = `pg_config --bindir`);
 chdir($directory) or die "$directory: $!";
 $node->command_ok(
 	[
 		'pg_upgrade', '-d', $node->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $bindir,
-		'-s', $new->host, '-p', $node->port, '-P', $new->port
+		'-s', $new->host, '-p', $node->port, '-P', $new->port, $version >= 150000 ? '--no-sync' : ()
 	],
 	'pg_upgrade');
 $new->start;
