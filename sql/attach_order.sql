@@ -5,8 +5,8 @@
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 SELECT fav_attach('pairs', 'k', 'e');
 CREATE VIEW differences AS
-SELECT k, e FROM generate_series(0, 9) k CROSS JOIN generate_series(0, 120) e LEFT JOIN pairs_fav f USING (k)
-WHERE fav_contains(f.filter, e) <> EXISTS (SELECT FROM pairs p WHERE p.k = f.k AND p.e = e.e);
+SELECT g.k, x.e FROM generate_series(0, 9) g (k) CROSS JOIN generate_series(0, 120) x (e) LEFT JOIN pairs_fav f ON f.k = g.k
+WHERE fav_contains(f.filter, x.e) <> EXISTS (SELECT FROM pairs p WHERE p.k = g.k AND p.e = x.e);
 
 -- before rows: another pair is stored, or none
 CREATE FUNCTION before_row() RETURNS trigger LANGUAGE plpgsql AS $$

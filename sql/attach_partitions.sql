@@ -13,8 +13,8 @@ SELECT fav_attach('pairs', 'k', 'e');
 
 -- exact: no difference, either way
 CREATE VIEW differences AS
-SELECT k, e FROM generate_series(0, 40) k CROSS JOIN generate_series(0, 60) e LEFT JOIN pairs_fav f USING (k)
-WHERE fav_contains(f.filter, e) <> EXISTS (SELECT FROM pairs p WHERE p.k = f.k AND p.e = e.e);
+SELECT g.k, x.e FROM generate_series(0, 40) g (k) CROSS JOIN generate_series(0, 60) x (e) LEFT JOIN pairs_fav f ON f.k = g.k
+WHERE fav_contains(f.filter, x.e) <> EXISTS (SELECT FROM pairs p WHERE p.k = g.k AND p.e = x.e);
 
 -- on the parent, and from one partition to another
 INSERT INTO pairs (k, e) VALUES (1, 10), (11, 10);
