@@ -466,6 +466,8 @@ roomiest_slice(FavFilter *filter)
 	double		best_fill = 1.0;
 	uint32_t	i;
 
+	if (filter->nslices == 1)
+		return fav_slice_has_room(&filter->slices[0]) ? &filter->slices[0] : NULL;
 	for (i = filter->nslices; i-- > 0;)
 	{
 		FavSlice   *slice = &filter->slices[i];
