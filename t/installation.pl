@@ -106,6 +106,37 @@ INSERT INTO stranger.t VALUES (1, 1)});
 		like($result, qr/^$|NOTICE|ERROR/, "a trigger of a stranger's own, $trigger ($arguments), does no harm");
 	}
 }
+
+# Everybody may write down attachments of their own tables, because a restore does that.
+# One that is not true (an integer called a uuid, columns that are not there) must not
+# be believed.
+as('stranger', 'owned', q{
+SET search_path = stranger, public;
+CREATE TABLE s (u bigint, p bigint, t text);
+CREATE TABLE f (id bigint PRIMARY KEY, f fav, g text, h bytea);
+INSERT INTO f VALUES (1), (2)});
+my $number = 0;
+foreach my $lie (
+	'u p id f 0.01 uuid {1,2,1,2}', 'u p id f 0.01 text {1,2,1,2}', 'u t id f 0.01 bigint {1,3,1,2}',
+	'u p id g 0.01 bigint {1,2,1,3}', 'u p id f 0.01 bigint {-1,2,900,2}', 'u p id f 0.01 bigint {1}',
+	't p id f 0.01 bigint {3,2,1,2}', 'u p g f nan bigint {1,2,3,2}', 'u p id f -1 bigint {1,2,1,2}',
+	'u p id h 0.01 bigint {1,2,1,4}', 'x y z w 0.01 bigint {1,2,1,2}', 'u p id f 0.01 regclass {9,9,9,9}')
+{
+	my ($key, $element, $target_key, $filter, $rate, $type, $columns) = split / /, $lie;
+	$number++;
+	my $lied = as('stranger', 'owned', qq{
+SET search_path = stranger, public;
+INSERT INTO fav_attachment (source, number, key, element, target, target_key, filter, error_rate, elements, columns)
+	VALUES ('s', $number, '$key', '$element', 'f', '$target_key', '$filter', '$rate', '$type', '$columns');
+CREATE TRIGGER fav_${number}_insert AFTER INSERT ON s REFERENCING NEW TABLE AS fav_new
+	FOR EACH STATEMENT EXECUTE FUNCTION fav_maintain('$number');
+INSERT INTO s VALUES (1, 5, 'a'), (2, 123456789, NULL), (NULL, NULL, NULL)});
+	unlike($lied, qr/server closed|connection to server/, "attachment by hand: $lie");
+	as('stranger', 'owned', "SET search_path = stranger, public; SELECT fav_verify('s', 'f', '$filter')");
+	as('stranger', 'owned', "SET search_path = stranger, public; SELECT fav_rebuild('s', '1', 'f', '$filter')");
+	as('stranger', 'owned', "SET search_path = stranger, public; SELECT * FROM fav_attachments");
+	as('stranger', 'owned', "SET search_path = stranger, public; DROP TRIGGER IF EXISTS fav_${number}_insert ON s");
+}
 is( as('owner', 'owned', q{
 SELECT keys, elements, missing FROM fav_verify('pairs');
 DO $$ BEGIN PERFORM fav_detach('pairs'); END $$;

@@ -116,7 +116,7 @@ SKIP:
 			# the large one has thousands of times the bytes
 			my $heavy = $source eq 'large' && $call =~ /fav_(add|del|union|union_agg|stats|slices|count|out|send|from_bytea|needs_rebuild)|[-+]|\|\|/;
 			my $times = int($often / ($heavy ? 500 : $source eq 'large' ? 10 : 1));
-			my $statement = "SELECT count(x::text) FROM (SELECT f, many FROM samples WHERE name = '$source') s,
+			my $statement = "SELECT count(x) FROM (SELECT f, many FROM samples WHERE name = '$source') s,
 				LATERAL (SELECT $call AS x FROM generate_series(1, TIMES) i OFFSET 0) c;\n";
 			my $loop = "DO \$\$ DECLARE f fav; many bigint[]; BEGIN SELECT s.f, s.many INTO f, many FROM samples s WHERE name = '$source';
 				FOR i IN 1 .. TIMES LOOP PERFORM $call; END LOOP; END \$\$;\n";
