@@ -88,6 +88,7 @@ typedef struct FavAttachment
 	Oid			target_equal;	/* target key with source key */
 
 	Oid			schema;			/* of the extension */
+	Datum		empty;			/* an empty filter; only for triggers */
 	SPIPlanPtr	plans[FAV_NQUERIES];
 } FavAttachment;
 

@@ -895,6 +895,7 @@ load_watch(Oid schema, Relation relation, int32 number)
 	watch->element_number = column_in(oid, &attachment, &attachment.element);
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	watch->ancestors = list_copy(ancestors);
+	watch->attachment.empty = fav_empty_filter(&attachment);
 	MemoryContextSwitchTo(old);
 	return watch;
 }
@@ -908,6 +909,7 @@ free_watch(FavWatch *watch)
 		if (watch->attachment.plans[i] != NULL)
 			SPI_freeplan(watch->attachment.plans[i]);
 	list_free(watch->ancestors);
+	pfree(DatumGetPointer(watch->attachment.empty));
 	pfree(watch);
 }
 

@@ -416,7 +416,7 @@ change_one(const Maintenance *maintenance, Datum key, const Change *change)
 
 	values[0] = key;
 	values[1] = change->element;
-	values[2] = fav_empty_filter(attachment);
+	values[2] = attachment->empty;
 	if (SPI_execute_plan(fav_attachment_plan(attachment, query), values, NULL, false, 0) != SPI_OK_UPDATE_RETURNING)
 		elog(ERROR, "could not update a filter");
 	if (SPI_processed == 0)
@@ -486,7 +486,7 @@ change_key(const Maintenance *maintenance, Datum key, Changes *changes)
 			return;
 		/* What must be looked up must be so under the lock. */
 		if (fav_insert_filter(attachment, key,
-							  any_look_up ? fav_empty_filter(attachment) : first_filter(maintenance, changes)) &&
+							  any_look_up ? attachment->empty : first_filter(maintenance, changes)) &&
 			!any_look_up)
 			return;
 		/* Somebody else was first: wait for their row.  They may yet roll back. */
@@ -751,12 +751,10 @@ static void
 maintain_truncate(FavWatch *watch)
 {
 	FavAttachment *attachment = &watch->attachment;
-	Datum		empty;
 
 	if (watch->relation == attachment->source && !has_subclass(attachment->source))
 	{
-		empty = fav_empty_filter(attachment);
-		if (SPI_execute_plan(fav_attachment_plan(attachment, FAV_QUERY_EMPTY), &empty, NULL, false, 0) < 0)
+		if (SPI_execute_plan(fav_attachment_plan(attachment, FAV_QUERY_EMPTY), &attachment->empty, NULL, false, 0) < 0)
 			elog(ERROR, "could not empty filters");
 	}
 	else
