@@ -18,7 +18,7 @@ my $seed = $ENV{FAV_SEED} || (time ^ $$) % 1_000_000_000;
 note("seed $seed");
 my $seconds = effort() > 1 ? 60 * effort() : 5;
 
-my $node = start_node('attach_random', conf => "max_connections = 50\nautovacuum = on\nautovacuum_naptime = 1\n");
+my $node = start_node('attach_random', conf => "max_connections = 50\ndeadlock_timeout = 10ms\nautovacuum = on\nautovacuum_naptime = 1\n");
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
 $node->safe_psql(
