@@ -22,6 +22,7 @@
  * home, and y is hidden instead of cleared.  docs/ALGORITHM.md has the long form.
  */
 #include "filter.h"
+#include "room.h"
 #include "sizing.h"
 
 #if defined(__SSE2__)
@@ -458,47 +459,6 @@ count_out(FavFilter *filter)
  * Slices
  */
 
-/* The slice to insert into: the emptiest, as far as its limit goes. */
-static FavSlice *
-roomiest_slice(FavFilter *filter)
-{
-	FavSlice   *best = NULL;
-	double		best_fill = 1.0;
-	uint32_t	i;
-
-	if (filter->nslices == 1)
-		return fav_slice_has_room(&filter->slices[0]) ? &filter->slices[0] : NULL;
-	for (i = filter->nslices; i-- > 0;)
-	{
-		FavSlice   *slice = &filter->slices[i];
-		double		fill = (double) slice->bits_set / (double) slice->bits_limit;
-
-		if (fill < best_fill)
-		{
-			best = slice;
-			best_fill = fill;
-		}
-	}
-	return best;
-}
-
-/* Elements that certainly fit the slices there are. */
-static uint64_t
-certain_room(const FavFilter *filter)
-{
-	uint64_t	room = 0;
-	uint32_t	i;
-
-	for (i = 0; i < filter->nslices; i++)
-	{
-		const FavSlice *slice = &filter->slices[i];
-
-		if (fav_slice_has_room(slice))
-			room += (slice->bits_limit - slice->bits_set + slice->k - 1) / slice->k;
-	}
-	return room;
-}
-
 /*
  * The geometry of the next slice: what the first was sized for, doubled as often
  * as it stays below what all slices hold.  So a chain grows 1, 1, 2, 4, 8, ...
@@ -533,26 +493,22 @@ size_next_slice(const FavFilter *filter, FavSlice *slice)
 		return FAV_TOO_LARGE;
 	if (fav_size(filter) + fav_slice_bytes(slice, region_size) + FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
-	slice->bits_set = 0;
-	slice->offset = 0;
 	return FAV_OK;
 }
 
-/* Allocate the next slice, but leave it out of the chain for now. */
+/* Memory for an empty slice that is not in the chain yet. */
 static FavStatus
-make_spare(const FavFilter *filter, FavSlice *spare, uint8_t **blocks)
+make_blocks(const FavFilter *filter, FavSlice *slice, uint8_t **blocks)
 {
-	FavStatus	status = size_next_slice(filter, spare);
-	size_t		size;
+	size_t		size = fav_slice_bytes(slice, filter->params.region_size);
 
-	if (status != FAV_OK)
-		return status;
-	size = fav_slice_bytes(spare, filter->params.region_size);
 	*blocks = fav_alloc(size);
 	if (*blocks == NULL)
 		return FAV_NO_MEMORY;
 	fav_zero(*blocks, size);
-	spare->blocks = *blocks;
+	slice->blocks = *blocks;
+	slice->bits_set = 0;
+	slice->offset = 0;
 	return FAV_OK;
 }
 
@@ -566,14 +522,16 @@ prefetch_blocks(const FavFilter *filter, uint64_t hash)
 						   fav_slice_block_offset(&filter->slices[i], filter->params.region_size, hash));
 }
 
-/* Move one hash into the slices; there is room. */
+/*
+ * Move one hash into the slices.  There is room; if somebody chose hashes so that
+ * they all fall into one block, the last slice takes them all the same.
+ */
 static void
-place(FavEditor *editor, uint64_t hash)
+place(FavEditor *editor, FavRoom *room, uint64_t hash)
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	region_size = filter->params.region_size;
-	FavSlice   *slice;
-	uint32_t	i;
+	uint32_t	i = filter->nslices - 1;
 
 	if (fav_reporting(filter, hash, &i) > 0)
 	{
@@ -581,8 +539,9 @@ place(FavEditor *editor, uint64_t hash)
 		fav_slice_claim(&filter->slices[i], editor->own_blocks[i], region_size, hash);
 		return;
 	}
-	slice = roomiest_slice(filter);
-	fav_slice_insert(slice, editor->own_blocks[slice - filter->slices], region_size, hash);
+	fav_room_choose(room, filter, &i);
+	fav_slice_insert(&filter->slices[i], editor->own_blocks[i], region_size, hash);
+	fav_room_inserted(room, filter, i, hash);
 	count_in(filter);
 }
 
@@ -596,7 +555,9 @@ flush(FavEditor *editor)
 	FavFilter  *filter = &editor->filter;
 	FavSlice	spare;
 	uint8_t    *spare_blocks = NULL;
+	FavRoom		room;
 	FavStatus	status;
+	uint32_t	chosen;
 	uint32_t	i;
 
 	for (i = 0; i < filter->nslices; i++)
@@ -604,10 +565,13 @@ flush(FavEditor *editor)
 		status = fav_editor_own_slice(editor, i);
 		if (status != FAV_OK)
 			return status;
+		fav_room_watch(&room, filter, i);
 	}
-	if (certain_room(filter) < filter->nrecent)
+	if (fav_room_certain(&room, filter) < filter->nrecent)
 	{
-		status = make_spare(filter, &spare, &spare_blocks);
+		status = size_next_slice(filter, &spare);
+		if (status == FAV_OK)
+			status = make_blocks(filter, &spare, &spare_blocks);
 		if (status != FAV_OK)
 			return status;
 	}
@@ -616,13 +580,14 @@ flush(FavEditor *editor)
 		prefetch_blocks(filter, fav_load64(filter->recent + 8 * i));
 	for (i = filter->nrecent; i-- > 0;)
 	{
-		if (spare_blocks != NULL && roomiest_slice(filter) == NULL)
+		if (spare_blocks != NULL && !fav_room_choose(&room, filter, &chosen))
 		{
 			editor->own_blocks[filter->nslices] = spare_blocks;
 			filter->slices[filter->nslices++] = spare;
+			fav_room_watch(&room, filter, filter->nslices - 1);
 			spare_blocks = NULL;
 		}
-		place(editor, fav_load64(filter->recent + 8 * i));
+		place(editor, &room, fav_load64(filter->recent + 8 * i));
 	}
 	if (spare_blocks != NULL)
 		fav_free(spare_blocks);
@@ -772,13 +737,31 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 	return FAV_OK;
 }
 
+/* Fill an empty slice with ascending hashes. */
+static void
+fill_slice(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavFilter  *filter = &editor->filter;
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+	{
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		if (i + 16 < count)
+			prefetch_blocks(filter, hashes[i + 16]);
+		/* where all bits are set already, to insert is to claim */
+		fav_slice_insert(&filter->slices[0], editor->own_blocks[0], filter->params.region_size, hashes[i]);
+	}
+	filter->elements = count;
+}
+
 FavStatus
 fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *hashes, size_t count)
 {
-	FavParams	sized = *params;
-	uint8_t    *spare_blocks;
-	size_t		i;
+	FavSlice   *slice = &editor->filter.slices[0];
 	FavStatus	status;
+	size_t		i;
 
 	fav_editor_new(editor, params);
 	if (count <= FAV_RECENT_MAX)
@@ -789,25 +772,26 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 		return FAV_OK;
 	}
 
-	if (sized.capacity < count)
-		sized.capacity = count;
-	editor->filter.params = sized;
-	status = make_spare(&editor->filter, &editor->filter.slices[0], &spare_blocks);
-	if (status != FAV_OK)
-		return status;
-	editor->own_blocks[0] = spare_blocks;
-	editor->filter.nslices = 1;
-	for (i = 0; i < count; i++)
+	if (editor->filter.params.capacity < count)
+		editor->filter.params.capacity = count;
+	status = size_next_slice(&editor->filter, slice);
+	while (status == FAV_OK)
 	{
-		if (i % 4096 == 0)
-			fav_pause();
-		if (i + 16 < count)
-			prefetch_blocks(&editor->filter, hashes[i + 16]);
-		/* where all bits are set already, to insert is to claim */
-		fav_slice_insert(&editor->filter.slices[0], spare_blocks, sized.region_size, hashes[i]);
+		status = make_blocks(&editor->filter, slice, &editor->own_blocks[0]);
+		if (status != FAV_OK)
+			break;
+		editor->filter.nslices = 1;
+		fill_slice(editor, hashes, count);
+
+		/* a few blocks may be uneven by chance: some more, then */
+		if (slice->nblocks > FAV_SMALL_SLICE || fav_room_error_fits(&editor->filter, 0))
+			break;
+		fav_free(editor->own_blocks[0]);
+		editor->own_blocks[0] = NULL;
+		editor->filter.nslices = 0;
+		fav_slice_widen(slice, editor->filter.params.region_size);
 	}
-	editor->filter.elements = count;
-	return FAV_OK;
+	return status;
 }
 
 FavStatus

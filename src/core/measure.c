@@ -19,28 +19,6 @@
  */
 #define NEARLY_FULL			(1.0 / 8)
 
-/*
- * The probability that an element that was never added finds all its bits set in
- * this block, given how full each lane is: the mean over all starting lanes.
- */
-static double
-block_error(const double *lane_fill, uint32_t region_size, uint32_t k)
-{
-	double		sum = 0.0;
-	uint32_t	start;
-	uint32_t	i;
-
-	for (start = 0; start < region_size; start++)
-	{
-		double		product = 1.0;
-
-		for (i = 0; i < k; i++)
-			product *= lane_fill[(start + i) % region_size];
-		sum += product;
-	}
-	return sum / region_size;
-}
-
 /* Bits set in a lane, and of these the ones in unmarked regions. */
 static void
 count_lane(const uint8_t *lane, const uint8_t *tracker, uint64_t *set, uint64_t *clean)
@@ -70,7 +48,6 @@ fav_measure_slice(const FavFilter *filter, uint32_t number, FavSliceMeasure *mea
 	{
 		const uint8_t *block = slice->blocks + i * fav_block_bytes(region_size);
 		const uint8_t *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
-		double		lane_fill[FAV_MAX_REGION_SIZE];
 
 		if (i % FAV_PAUSE_BLOCKS == 0)
 			fav_pause();
@@ -80,12 +57,11 @@ fav_measure_slice(const FavFilter *filter, uint32_t number, FavSliceMeasure *mea
 			uint64_t	clean;
 
 			count_lane(block + (size_t) lane * FAV_LANE_BYTES, tracker, &set, &clean);
-			lane_fill[lane] = (double) set / FAV_LANE_BITS;
 			all_set += set;
 			all_clean += clean;
 		}
 		marked += fav_popcount(tracker, FAV_LANE_BYTES);
-		error += block_error(lane_fill, region_size, slice->k);
+		error += fav_block_error(block, region_size, slice->k);
 	}
 	measure->fill = (double) all_set / (double) fav_slice_bits(slice, region_size);
 	measure->error = error / slice->nblocks;

@@ -175,15 +175,35 @@ element_cost(uint32_t region_size, uint32_t k, double load)
 		DELETED_SHARE * fav_power(1.0 - own, k) * STUCK_BITS;
 }
 
-bool
-fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t capacity)
+/*
+ * The k and load that make an element cheapest at this error.  It takes some 100
+ * microseconds to find out, and the same few errors come again and again: the last
+ * answers are kept.
+ */
+static void
+cheapest(double error, uint32_t region_size, uint32_t *best_k, double *best_load)
 {
+	static struct
+	{
+		double		error;
+		uint32_t	region_size;	/* 0: unused */
+		uint32_t	k;
+		double		load;
+	}			answers[64], *answer;
 	double		bloom_k = exact_log(1.0 / error) / LN2_HIGH;
+	double		best_cost = 0.0;
+	uint64_t	error_bits;
 	uint32_t	last_k;
 	uint32_t	k;
-	double		best_cost = 0.0;
-	double		best_load = 0.0;
-	double		blocks;
+
+	memcpy(&error_bits, &error, sizeof(error_bits));
+	answer = &answers[(error_bits * UINT64_C(0x9e3779b97f4a7c15) >> 58) ^ region_size];
+	if (answer->region_size == region_size && answer->error == error)
+	{
+		*best_k = answer->k;
+		*best_load = answer->load;
+		return;
+	}
 
 	/* written so that an error whose inverse is no number fails too */
 	if (!(bloom_k < FAV_MAX_K - 1))
@@ -192,20 +212,32 @@ fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t cap
 	k = (uint32_t) (bloom_k / 2);
 
 	/* The best k is never far below that of a plain Bloom filter. */
-	slice->k = 0;
+	*best_k = 0;
 	for (k = k < 1 ? 1 : k; k <= last_k; k++)
 	{
 		double		load = load_for_error(region_size, k, error);
 		double		cost = element_cost(region_size, k, load);
 
-		if (slice->k == 0 || cost < best_cost)
+		if (*best_k == 0 || cost < best_cost)
 		{
-			slice->k = k;
+			*best_k = k;
+			*best_load = load;
 			best_cost = cost;
-			best_load = load;
 		}
 	}
+	answer->error = error;
+	answer->region_size = region_size;
+	answer->k = *best_k;
+	answer->load = *best_load;
+}
 
+bool
+fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t capacity)
+{
+	double		best_load = 0.0;
+	double		blocks;
+
+	cheapest(error, region_size, &slice->k, &best_load);
 	if (capacity < FAV_MIN_SLICE_CAPACITY)
 		capacity = FAV_MIN_SLICE_CAPACITY;
 	blocks = ceil((double) capacity * (1.0 + SLACK) * slice->k / best_load /
@@ -216,6 +248,44 @@ fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t cap
 	slice->bits_limit = (uint64_t) (fav_slice_bits(slice, region_size) *
 									(1.0 - exact_exp(-best_load)));
 	return true;
+}
+
+void
+fav_slice_widen(FavSlice *slice, uint32_t region_size)
+{
+	double		fill = (double) slice->bits_limit / (double) fav_slice_bits(slice, region_size);
+
+	slice->nblocks += 1 + slice->nblocks / 32;
+	slice->bits_limit = (uint64_t) ((double) fav_slice_bits(slice, region_size) * fill);
+}
+
+double
+fav_slice_design_error(const FavSlice *slice, uint32_t region_size)
+{
+	/* the last answers, as in cheapest() */
+	static struct
+	{
+		double		fill;
+		uint32_t	region_size;	/* 0: unused */
+		uint32_t	k;
+		double		error;
+	}			answers[64], *answer;
+	double		fill = (double) slice->bits_limit / (double) fav_slice_bits(slice, region_size);
+	uint64_t	fill_bits;
+
+	/* only a value that somebody made up has more */
+	if (fill > 0.9)
+		return 1.0;
+	memcpy(&fill_bits, &fill, sizeof(fill_bits));
+	answer = &answers[(fill_bits * UINT64_C(0x9e3779b97f4a7c15) >> 58) ^ slice->k % 64];
+	if (answer->region_size != region_size || answer->k != slice->k || answer->fill != fill)
+	{
+		answer->error = slice_error(region_size, slice->k, -exact_log(1.0 - fill));
+		answer->fill = fill;
+		answer->region_size = region_size;
+		answer->k = slice->k;
+	}
+	return answer->error;
 }
 
 double

@@ -39,6 +39,12 @@ extern double fav_error_share(double error_rate, uint32_t number);
 extern bool fav_size_slice(FavSlice *slice, double error, uint32_t region_size,
 						   uint64_t capacity);
 
+/* A little more of the same: the next larger number of blocks. */
+extern void fav_slice_widen(FavSlice *slice, uint32_t region_size);
+
+/* The error that a slice is sized for: of blocks filled by chance to bits_limit. */
+extern double fav_slice_design_error(const FavSlice *slice, uint32_t region_size);
+
 /* How many elements a slice holds when its fill reaches bits_limit. */
 extern double fav_slice_capacity(const FavSlice *slice, uint32_t region_size);
 

@@ -30,6 +30,33 @@ fav_block_contains_slowly(const uint8_t *block, uint32_t region_size, uint32_t k
 	return true;
 }
 
+double
+fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
+{
+	double		fill[FAV_MAX_REGION_SIZE];
+	double		sum = 0.0;
+	uint32_t	start;
+	uint32_t	lane;
+	uint32_t	i;
+
+	for (lane = 0; lane < region_size; lane++)
+		fill[lane] = (double) fav_popcount(block + (size_t) lane * FAV_LANE_BYTES, FAV_LANE_BYTES) / FAV_LANE_BITS;
+
+	/* the mean over all lanes that an element may start in */
+	for (start = 0; start < region_size; start++)
+	{
+		double		product = 1.0;
+
+		for (i = 0, lane = start; i < k; i++)
+		{
+			product *= fill[lane];
+			lane = lane + 1 == region_size ? 0 : lane + 1;
+		}
+		sum += product;
+	}
+	return sum / region_size;
+}
+
 uint32_t
 fav_slice_missing(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {

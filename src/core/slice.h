@@ -106,6 +106,12 @@ fav_slice_has_room(const FavSlice *slice)
 	return slice->bits_set < slice->bits_limit;
 }
 
+/*
+ * The probability that an element that was never added finds all its k bits set in
+ * this block, given how full each lane is.
+ */
+extern double fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k);
+
 /* How many of the k bits of the hash are clear. */
 extern uint32_t fav_slice_missing(const FavSlice *slice, uint32_t region_size,
 								  uint64_t hash);

@@ -376,7 +376,9 @@ full_slices(void)
 			uint64_t	next = 0;
 
 			fav_editor_new(&editor, &params);
-			while (editor.filter.nslices == 0 || editor.filter.slices[0].bits_set < editor.filter.slices[0].bits_limit)
+			/* a small slice may be full before its fill says so */
+			while (editor.filter.nslices == 0 ||
+				   (editor.filter.nslices == 1 && fav_slice_has_room(&editor.filter.slices[0])))
 				add(&editor, next++);
 			value_from_editor(&value, &editor);
 			fav_editor_close(&editor);
