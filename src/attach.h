@@ -9,7 +9,10 @@
  * fav_<number>_<event> and have the number as their only argument.
  *
  *		attach.c		fav_attach, fav_detach
- *		attachment.c	finding, checking and caching attachments; their queries
+ *		attachment.c	finding and checking attachments
+ *		queries.c		their queries
+ *		watch.c			the cache for triggers
+ *		statements.c	statements that have begun and not ended
  *		maintain.c		the triggers
  *		rebuild.c		filters from the source; fav_rebuild
  *		verify.c		fav_verify, and the counts of view fav_attachments
@@ -37,7 +40,7 @@ typedef enum FavTrigger
 
 #define FAV_NTRIGGERS	(FAV_TRIGGER_ROW + 1)
 
-/* The queries of an attachment; attachment.c has their texts. */
+/* The queries of an attachment; queries.c has their texts. */
 typedef enum FavQuery
 {
 	FAV_QUERY_ADD,				/* add one element to the filter of a key */
@@ -159,7 +162,7 @@ extern void fav_append_key_equal(StringInfo query, const FavAttachment *attachme
 extern Oid	fav_element_type(FavKind kind);
 extern const char *fav_element_type_name(FavKind kind);
 
-/* attachment.c: the cache for triggers */
+/* watch.c */
 extern FavWatch *fav_watch_open(Oid schema, Relation relation, int32 number);
 extern void fav_watch_close(FavWatch *watch);
 extern void fav_watch_forget_users(void);
@@ -174,6 +177,24 @@ typedef struct FavRole
 
 extern void fav_role_begin(FavRole *role, Oid user, bool guarded);
 extern void fav_role_end(const FavRole *role);
+
+/* statements.c: a statement on an attached table that has begun and not ended */
+typedef struct FavStatement
+{
+	Oid			source;
+	int32		number;			/* of the attachment */
+	Oid			relation;		/* source, or a partition or child of it */
+	CommandId	command;
+	int			level;			/* of the transaction, in savepoints */
+	bool		several;		/* one of the parts of one statement: MERGE, ON
+								 * CONFLICT, WITH */
+	bool		nested;			/* others began or ended while it was open */
+} FavStatement;
+
+extern void fav_statement_begins(const FavWatch *watch);
+extern void fav_statement_ends(const FavWatch *watch, FavStatement *ended);
+extern bool fav_statement_is_open(void);
+extern bool fav_statement_brings(const FavWatch *watch, CommandId command);
 
 /* attach.c: keep the noted names up with renamed columns */
 extern void fav_catalog_rename(FavAttachment *attachment);

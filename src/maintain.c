@@ -25,7 +25,7 @@
  * deletes a row whose insertion we have not heard of yet.  There, elements are
  * added before they are deleted, which makes it safe and clears no bits.
  *
- * Nesting is seen by means of a BEFORE STATEMENT trigger, see OpenStatement.  The
+ * Nesting is seen by means of a BEFORE STATEMENT trigger, see statements.c.  The
  * row trigger is for changes that fire no statement triggers of ours: rows that
  * logical replication applies, and statements on partitions that came later.
  */
@@ -33,12 +33,12 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "catalog/pg_inherits.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -52,164 +52,6 @@
 
 /* So few elements are looked up one by one, see FAV_QUERY_PRESENT_FEW. */
 #define FEW_ELEMENTS	16
-
-/*
- * Statements on attached tables that have begun and not ended
- */
-
-typedef struct OpenStatement
-{
-	Oid			source;
-	int32		number;			/* of the attachment */
-	Oid			relation;		/* source, or a partition or child of it */
-	CommandId	command;
-	int			level;			/* of the transaction, in savepoints */
-	bool		several;		/* one of the parts of one statement: MERGE, ON
-								 * CONFLICT, WITH */
-	bool		nested;			/* others began or ended while it was open */
-} OpenStatement;
-
-static OpenStatement *statements = NULL;
-static int	nstatements = 0;
-static int	statements_room = 0;
-
-/*
- * Statements that fail do not end.  An error takes the subtransaction with it in
- * which they began.
- */
-static void
-forget_statements(int level)
-{
-	int			kept = 0;
-	int			i;
-
-	for (i = 0; i < nstatements; i++)
-		if (statements[i].level < level)
-			statements[kept++] = statements[i];
-	nstatements = kept;
-}
-
-static void
-subtransaction_ended(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *argument)
-{
-	(void) mine;
-	(void) parent;
-	(void) argument;
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		forget_statements(GetCurrentTransactionNestLevel());
-}
-
-static void
-transaction_ended(XactEvent event, void *argument)
-{
-	(void) argument;
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-	{
-		nstatements = 0;
-		fav_watch_forget_users();
-	}
-}
-
-static void
-watch_transactions(void)
-{
-	static bool watching = false;
-
-	if (watching)
-		return;
-	RegisterSubXactCallback(subtransaction_ended, NULL);
-	RegisterXactCallback(transaction_ended, NULL);
-	watching = true;
-}
-
-static bool
-same_attachment(const OpenStatement *statement, const FavAttachment *attachment)
-{
-	return statement->source == attachment->source && statement->number == attachment->number;
-}
-
-static void
-statement_begins(const FavWatch *watch)
-{
-	OpenStatement *mine;
-	int			i;
-
-	watch_transactions();
-	if (nstatements == statements_room)
-	{
-		int			room = Max(2 * statements_room, 16);
-
-		statements = statements == NULL ?
-			MemoryContextAlloc(TopMemoryContext, room * sizeof(OpenStatement)) :
-			repalloc(statements, room * sizeof(OpenStatement));
-		statements_room = room;
-	}
-	mine = &statements[nstatements];
-	mine->source = watch->attachment.source;
-	mine->number = watch->attachment.number;
-	mine->relation = watch->relation;
-	/* "used", so that a nested statement cannot have the same number */
-	mine->command = GetCurrentCommandId(true);
-	mine->level = GetCurrentTransactionNestLevel();
-	mine->several = false;
-	mine->nested = false;
-	for (i = 0; i < nstatements; i++)
-	{
-		OpenStatement *other = &statements[i];
-
-		if (!same_attachment(other, &watch->attachment))
-			continue;
-		if (other->relation == mine->relation && other->command == mine->command)
-			other->several = mine->several = true;
-		else
-			other->nested = mine->nested = true;
-	}
-	nstatements++;
-}
-
-/*
- * The one that ends is the last that began on this relation; with several parts,
- * any of them, as they are alike.
- */
-static void
-statement_ends(const FavWatch *watch, OpenStatement *ended)
-{
-	int			i;
-
-	for (i = nstatements - 1; i >= 0; i--)
-		if (same_attachment(&statements[i], &watch->attachment) && statements[i].relation == watch->relation)
-		{
-			*ended = statements[i];
-			memmove(&statements[i], &statements[i + 1], (nstatements - i - 1) * sizeof(OpenStatement));
-			nstatements--;
-			return;
-		}
-	/* its BEFORE trigger is disabled: suspect the worst */
-	memset(ended, 0, sizeof(*ended));
-	ended->several = true;
-	ended->nested = true;
-}
-
-/*
- * Will the row trigger's row be brought by a statement trigger, too?  It will if
- * a statement is open on the row's table, or on one that it inherits from, that
- * is the very command that wrote the row.
- */
-static bool
-statement_brings(const FavWatch *watch, CommandId command)
-{
-	int			i;
-
-	for (i = 0; i < nstatements; i++)
-		if (same_attachment(&statements[i], &watch->attachment) && statements[i].command == command &&
-			list_member_oid(watch->ancestors, statements[i].relation))
-			return true;
-	/* it will not: for those that are open this is a nested change */
-	for (i = 0; i < nstatements; i++)
-		if (same_attachment(&statements[i], &watch->attachment))
-			statements[i].nested = true;
-	return false;
-}
 
 /*
  * Changes
@@ -856,7 +698,7 @@ fav_maintain(PG_FUNCTION_ARGS)
 	FavTrigger	trigger;
 	FavWatch   *watch;
 	FavAttachment *attachment;
-	OpenStatement statement;
+	FavStatement statement;
 	Maintenance maintenance;
 	FavRole		role;
 
@@ -871,11 +713,11 @@ fav_maintain(PG_FUNCTION_ARGS)
 
 	if (trigger == FAV_TRIGGER_BEFORE)
 	{
-		statement_begins(watch);
+		fav_statement_begins(watch);
 		fav_watch_close(watch);
 		return PointerGetDatum(NULL);
 	}
-	if (trigger == FAV_TRIGGER_ROW && nstatements > 0 && statement_brings(watch, row_command(data)))
+	if (trigger == FAV_TRIGGER_ROW && fav_statement_is_open() && fav_statement_brings(watch, row_command(data)))
 	{
 		fav_watch_close(watch);
 		return PointerGetDatum(NULL);
@@ -904,7 +746,7 @@ fav_maintain(PG_FUNCTION_ARGS)
 	}
 	else
 	{
-		statement_ends(watch, &statement);
+		fav_statement_ends(watch, &statement);
 		maintenance.look_up_gone = !attachment->unique || statement.several || statement.nested;
 		maintenance.look_up_new = statement.nested;
 		maintenance.add_first = statement.nested;
