@@ -53,7 +53,7 @@ SELECT count(*) FILTER (WHERE n <= 3000 AND NOT fav_contains(f, element)),
 foreach my $table ('crafted', 'texts')
 {
 	my $known = attack($table, 0);
-	cmp_ok($known, '>', 0.2, sprintf('%s: with the seed known, %.0f %% of what was not added is reported', $table, 100 * $known));
+	cmp_ok($known, '>', 0.03, sprintf('%s: with the seed known, %.0f %% of what was not added is reported', $table, 100 * $known));
 
 	my $sum = 0;
 	my $seeds = 8 * effort();
