@@ -105,7 +105,6 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 	MemoryContext context = fav_aggregate_context(fcinfo);
 	AggState   *state = PG_ARGISNULL(0) ? NULL : (AggState *) PG_GETARG_POINTER(0);
 	AggState   *other = PG_ARGISNULL(1) ? NULL : (AggState *) PG_GETARG_POINTER(1);
-	size_t		i;
 
 	if (other == NULL)
 	{
@@ -119,8 +118,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 		state->params = other->params;
 	}
 	check_same_params(&state->params, &other->params);
-	for (i = 0; i < other->set.count; i++)
-		fav_hashset_add(&state->set, other->set.hashes[i], context);
+	fav_hashset_merge(&state->set, &other->set, context);
 	PG_RETURN_POINTER(state);
 }
 

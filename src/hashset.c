@@ -256,3 +256,40 @@ fav_hashset_grow(FavHashSet *set, MemoryContext context)
 	set->hashes = repalloc_huge(set->hashes, room * sizeof(uint64));
 	set->room = room;
 }
+
+/* Two lists that ascend become one: no sort is needed after that. */
+void
+fav_hashset_merge(FavHashSet *set, FavHashSet *other, MemoryContext context)
+{
+	uint64	   *merged;
+	size_t		count = 0;
+	size_t		i = 0;
+	size_t		j = 0;
+
+	fav_hashset_settle(set);
+	fav_hashset_settle(other);
+	if (other->count == 0)
+		return;
+	merged = MemoryContextAllocHuge(context, (set->count + other->count) * sizeof(uint64));
+	while (i < set->count && j < other->count)
+	{
+		uint64		a = set->hashes[i];
+		uint64		b = other->hashes[j];
+
+		if (count % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		merged[count++] = a < b ? a : b;
+		i += a <= b;
+		j += b <= a;
+	}
+	if (i < set->count)
+		memcpy(merged + count, set->hashes + i, (set->count - i) * sizeof(uint64));
+	count += set->count - i;
+	memcpy(merged + count, other->hashes + j, (other->count - j) * sizeof(uint64));
+	count += other->count - j;
+	if (set->hashes != NULL)
+		pfree(set->hashes);
+	set->room = set->count + other->count;
+	set->hashes = merged;
+	set->count = set->sorted = count;
+}

@@ -18,6 +18,9 @@ typedef struct FavHashSet
 /* Sort and remove duplicates. */
 extern void fav_hashset_settle(FavHashSet *set);
 
+/* Add all of another set, which is settled by this, too. */
+extern void fav_hashset_merge(FavHashSet *set, FavHashSet *other, MemoryContext context);
+
 /* Make room for one more; what is added may be there already. */
 extern void fav_hashset_grow(FavHashSet *set, MemoryContext context);
 

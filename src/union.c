@@ -155,8 +155,7 @@ fav_union_combine(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(state);
 	if (other->has_params)
 		unite_params(state, &other->params);
-	for (i = 0; i < other->set.count; i++)
-		fav_hashset_add(&state->set, other->set.hashes[i], context);
+	fav_hashset_merge(&state->set, &other->set, context);
 	for (i = 0; i < other->nparts; i++)
 		keep_part(state, other->parts[i], context);
 	PG_RETURN_POINTER(state);
