@@ -141,7 +141,7 @@ CREATE TEMP TABLE full_chain AS
 SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0000'::bytea || substr(f::bytea, 9, 1024)
 	|| '\x00000000'::bytea || '\x2000000000000000'::bytea || substr(f::bytea, 1045, 24)
 	|| decode(repeat('01000000' || '01' || '000000' || '0100000000000000' || '0100000000000000', 32), 'hex')
-	|| decode(repeat('01' || repeat('00', 127), 32), 'hex'))::fav AS f
+	|| decode(repeat('01' || repeat('00', 63), 32), 'hex'))::fav AS f
 FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f;
 SELECT (fav_stats(f)).slices FROM full_chain;
 SELECT complaint('SELECT fav_add(f, 129) FROM full_chain');

@@ -44,9 +44,9 @@ FROM (SELECT s.* FROM filters, fav_stats(f) s WHERE name = 'fresh') f, (SELECT s
 -- The slices add up to the whole
 SELECT name, count(*) > 1 AS several, count(*) = max(s.slices) AS counted, array_agg(p.slice ORDER BY p.slice) = ARRAY(SELECT generate_series(1, max(s.slices))) AS numbered,
 	sum(p.bytes) + 44 + 24 * count(*) + 8 * max(s.recent) + 8 * max(s.deleted) + 4 = max(s.bytes) AS bytes,
-	sum(p.blocks * (s.region_size + 1) * 64) = sum(p.bytes) AS blocks, bool_and(p.bits_set BETWEEN 1 AND p.blocks * s.region_size * 512) AS bits_set,
-	bool_and(p.bits_limit BETWEEN 1 AND p.blocks * s.region_size * 512) AS bits_limit,
-	bool_and(abs(p.fill - p.bits_set / (p.blocks * s.region_size * 512.0)) < 1e-9) AS fill,
+	sum(p.blocks * (s.region_size + 1) * 32) = sum(p.bytes) AS blocks, bool_and(p.bits_set BETWEEN 1 AND p.blocks * s.region_size * 256) AS bits_set,
+	bool_and(p.bits_limit BETWEEN 1 AND p.blocks * s.region_size * 256) AS bits_limit,
+	bool_and(abs(p.fill - p.bits_set / (p.blocks * s.region_size * 256.0)) < 1e-9) AS fill,
 	max(s.estimated_error) BETWEEN max(p.estimated_error) - 1e-12 AND sum(p.estimated_error) + 1e-12 AS estimated_error,
 	bool_and(p.clean_regions BETWEEN 0 AND 1 AND p.deletable BETWEEN 0 AND 1) AS shares, bool_and(p.bits_per_element BETWEEN 1 AND 32) AS bits_per_element
 FROM filters, fav_stats(f) s, fav_slices(f) p GROUP BY name ORDER BY name;

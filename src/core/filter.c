@@ -86,38 +86,6 @@ fav_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash)
 	return false;
 }
 
-/* How many slices report the hash, counted up to two; *first is one of them. */
-uint32_t
-fav_reporting(const FavFilter *filter, uint64_t hash, uint32_t *first)
-{
-	uint32_t	region_size = filter->params.region_size;
-	FavBits		bits = fav_bits(hash, region_size);
-	uint32_t	reporting = 0;
-	uint32_t	i;
-
-	/* the last slices hold most elements */
-	for (i = filter->nslices; i-- > 0 && reporting < 2;)
-		if (fav_slice_has(&filter->slices[i], region_size, &bits))
-		{
-			if (reporting++ == 0)
-				*first = i;
-		}
-	return reporting;
-}
-
-bool
-fav_chain_reports(const FavFilter *filter, uint64_t hash)
-{
-	uint32_t	region_size = filter->params.region_size;
-	FavBits		bits = fav_bits(hash, region_size);
-	uint32_t	i;
-
-	for (i = filter->nslices; i-- > 0;)
-		if (fav_slice_has(&filter->slices[i], region_size, &bits))
-			return true;
-	return false;
-}
-
 bool
 fav_contains(const FavFilter *filter, uint64_t hash)
 {
@@ -533,7 +501,7 @@ place(FavEditor *editor, FavRoom *room, uint64_t hash)
 	uint32_t	region_size = filter->params.region_size;
 	uint32_t	i = filter->nslices - 1;
 
-	if (fav_reporting(filter, hash, &i) > 0)
+	if (fav_reporting(filter, hash, 1, &i) > 0)
 	{
 		/* An earlier add, or a false positive: nobody can tell. */
 		fav_slice_claim(&filter->slices[i], editor->own_blocks[i], region_size, hash);
@@ -700,7 +668,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	home = 0;
-	uint32_t	reporting = fav_reporting(filter, hash, &home);
+	uint32_t	reporting = fav_reporting(filter, hash, 2, &home);
 	uint32_t	cleared;
 	FavStatus	status;
 

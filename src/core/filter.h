@@ -50,6 +50,16 @@ typedef struct FavEditor
 	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
 } FavEditor;
 
+/*
+ * How many slices report the hash (all its bits are set), counted up to `enough`;
+ * *first is one of them.  Deleted may hide it all the same.  (report.c)
+ */
+extern uint32_t (*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
+								  uint32_t *first);
+
+/* The same for one slice. */
+extern bool (*fav_slice_reports) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
+
 /* Reading */
 extern bool fav_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash);
 extern bool fav_contains(const FavFilter *filter, uint64_t hash);
@@ -69,9 +79,6 @@ extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
 extern void fav_editor_close(FavEditor *editor);
-
-/* For measure.c: how many slices report the hash, up to two. */
-extern uint32_t fav_reporting(const FavFilter *filter, uint64_t hash, uint32_t *first);
 
 /*
  * For union.c.  Make slice i writable; give the editor a deleted list of its own
@@ -116,16 +123,16 @@ fav_sketch_recent(FavSketch *sketch, const FavFilter *filter)
 		fav_sketch_add(sketch, fav_load64(filter->recent + 8 * i));
 }
 
-extern bool fav_chain_reports(const FavFilter *filter, uint64_t hash);
-
-/* Does some slice report the hash?  (Deleted may hide it.) */
+/* Does some slice report the hash? */
 static inline bool
 fav_slices_report(const FavFilter *filter, uint64_t hash)
 {
+	uint32_t	which;
+
 	/* one slice is what aggregates and rebuilds make */
 	if (filter->nslices == 1)
-		return fav_slice_contains(&filter->slices[0], filter->params.region_size, hash);
-	return fav_chain_reports(filter, hash);
+		return fav_slice_reports(&filter->slices[0], filter->params.region_size, hash);
+	return fav_reporting(filter, hash, 1, &which) > 0;
 }
 
 /*

@@ -8,7 +8,7 @@
  *		recent			8 bytes for each hash, newest first, unique
  *		parameters		36 bytes, FAV_PARAMS_AT_* below
  *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
- *		blocks			slice after slice, (region_size + 1) * 64 bytes a block
+ *		blocks			slice after slice, (region_size + 1) * 32 bytes a block
  *		deleted			8 bytes for each hash, ascending, unique
  *
  * All numbers are little endian, on disk and on the wire, on every machine.
@@ -62,8 +62,10 @@
 #define FAV_SLICE_AT_BITS_LIMIT 16	/* u64, the slice is full from here on */
 #define FAV_SLICE_ENTRY_SIZE	24
 
-#define FAV_LANE_BITS		512
-#define FAV_LANE_BYTES		64
+#define FAV_WORD_BITS		64
+#define FAV_LANE_WORDS		4
+#define FAV_LANE_BITS		(FAV_LANE_WORDS * FAV_WORD_BITS)
+#define FAV_LANE_BYTES		(FAV_LANE_BITS / 8)
 
 #define FAV_RECENT_MAX		128
 #define FAV_MAX_REGION_SIZE 31
@@ -227,7 +229,7 @@ fav_block_bytes(uint32_t region_size)
 	return (size_t) (region_size + 1) * FAV_LANE_BYTES;
 }
 
-/* Data bits of a slice: below 2^32 * 31 * 512, no overflow. */
+/* Data bits of a slice: below 2^32 * 31 * 256, no overflow. */
 static inline uint64_t
 fav_slice_bits(const FavSlice *slice, uint32_t region_size)
 {

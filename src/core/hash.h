@@ -12,15 +12,19 @@
  *
  *		block	upper half of h, scaled to n (multiply-shift).  Ascending hashes
  *				thus fall into ascending blocks.
- *		lane	lower half of h, scaled to R, is the lane of the first bit; the
- *				next bit is in the next lane, round and round
- *		column	9 bits each out of h * c0, then h * c1, ..., seven to a product
+ *		lane	the bits come in groups of four, one lane to a group.  The lower
+ *				half of h, scaled to R, is the first lane; a stride that depends
+ *				on h leads to the next, round and round.
+ *		column	one in each word (64 bits) of the lane: 6 bits each out of h * c0
+ *				for the first group, h * c1 for the second, ...
  *
- * The columns of the original filter, Ha + i * Hb, lie on a line: two elements
- * that share a few of them tend to share all.  In a block of 512 columns that
- * costs more false positives than the rest of the error at rates of 0.1 % and
- * below (docs/ALGORITHM.md has the figures); slices of a product do not, and
- * cost one multiplication for seven columns.
+ * A last group of fewer than four bits takes some of the four words, beginning
+ * with any of them.
+ *
+ * So a question finds four bits in 32 bytes next to each other, and nearly always
+ * they are enough to say no.  The columns of the original filter, Ha + i * Hb over
+ * the whole block, took a cache line each, and lie on a line: two elements that
+ * share a few of them tend to share all.  docs/ALGORITHM.md has the figures.
  */
 #ifndef FAV_HASH_H
 #define FAV_HASH_H
@@ -81,48 +85,58 @@ fav_hash_block(uint64_t hash, uint32_t nblocks)
 	return (uint32_t) ((hash >> 32) * nblocks >> 32);
 }
 
-#define FAV_FIRST_FACTOR	UINT64_C(0x243f6a8885a308d3)
-
 /*
- * The bits of an element within its block, one after the other:
+ * The bits of an element within its block, group after group:
  *
  *		FavProbe probe = fav_probe_first(hash, region_size);
- *		for (i = 0; i < k; i++, fav_probe_next(&probe)) ...
+ *		for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+ *			count = fav_probe_masks(&probe, left, masks);
  *
- * probe.lane and probe.column are the current bit.
+ * masks are the bits wanted in the four words of the lane.
  */
 typedef struct FavProbe
 {
 	uint64_t	hash;
-	uint64_t	product;		/* columns not yet taken, from the top */
+	uint64_t	product;		/* gives the columns of this group */
 	uint32_t	region_size;
 	uint32_t	lane;
-	uint32_t	column;
-	uint32_t	taken;			/* columns taken out of this product */
-	uint32_t	round;			/* which product this is */
+	uint32_t	stride;			/* from lane to lane */
+	uint32_t	group;
 } FavProbe;
 
-static inline void
-fav_probe_column(FavProbe *probe)
+static inline uint64_t
+fav_probe_product(uint64_t hash, uint32_t group)
 {
-	/*
-	 * The first words of the fraction of pi, made odd.  Five times seven
-	 * columns are enough for any k, and for the step after the last.
-	 */
-	static const uint64_t factors[5] = {
-		FAV_FIRST_FACTOR, UINT64_C(0x13198a2e03707345),
+	/* The first words of the fraction of pi, made odd; one for the step after the last. */
+	static const uint64_t factors[FAV_MAX_K / FAV_LANE_WORDS + 1] = {
+		UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707345),
 		UINT64_C(0xa4093822299f31d1), UINT64_C(0x082efa98ec4e6c89),
-		UINT64_C(0x452821e638d01377)
+		UINT64_C(0x452821e638d01377), UINT64_C(0xbe5466cf34e90c6d),
+		UINT64_C(0xc0ac29b7c97c50dd), UINT64_C(0x3f84d5b5b5470917),
+		UINT64_C(0x9216d5d98979fb1b)
 	};
 
-	if (probe->taken == 7)
-	{
-		probe->taken = 0;
-		probe->product = probe->hash * factors[probe->round++];
-	}
-	probe->column = (uint32_t) (probe->product >> 55);
-	probe->product <<= 9;
-	probe->taken++;
+	return hash * factors[group];
+}
+
+static inline uint32_t
+fav_probe_lane(uint64_t hash, uint32_t region_size)
+{
+	return (uint32_t) ((hash & UINT32_MAX) * region_size >> 32);
+}
+
+/* The column in word `word` of the lane. */
+static inline uint32_t
+fav_probe_column(uint64_t product, uint32_t word)
+{
+	return product >> (40 + 6 * word) & 63;
+}
+
+/* The word that a group of fewer than four bits begins with. */
+static inline uint32_t
+fav_probe_begin(uint64_t product)
+{
+	return product >> 38 & 3;
 }
 
 static inline FavProbe
@@ -131,63 +145,34 @@ fav_probe_first(uint64_t hash, uint32_t region_size)
 	FavProbe	probe;
 
 	probe.hash = hash;
-	probe.product = 0;
+	probe.product = fav_probe_product(hash, 0);
 	probe.region_size = region_size;
-	probe.lane = (uint32_t) ((hash & UINT32_MAX) * region_size >> 32);
-	probe.taken = 7;
-	probe.round = 0;
-	fav_probe_column(&probe);
+	probe.lane = fav_probe_lane(hash, region_size);
+	probe.stride = 1 + (uint32_t) ((probe.product >> 22 & UINT16_MAX) * (region_size - 1) >> 16);
+	probe.group = 0;
 	return probe;
 }
 
 static inline void
 fav_probe_next(FavProbe *probe)
 {
-	if (++probe->lane == probe->region_size)
-		probe->lane = 0;
-	fav_probe_column(probe);
+	probe->product = fav_probe_product(probe->hash, ++probe->group);
+	probe->lane += probe->stride;
+	if (probe->lane >= probe->region_size)
+		probe->lane -= probe->region_size;
 }
 
-/* Where the current bit is within the block. */
-static inline size_t
-fav_probe_byte(const FavProbe *probe)
+/* The bits of this group, at most `left`; returns how many there are. */
+static inline uint32_t
+fav_probe_masks(const FavProbe *probe, uint32_t left, uint64_t masks[FAV_LANE_WORDS])
 {
-	return (size_t) probe->lane * FAV_LANE_BYTES + probe->column / 8;
-}
+	uint32_t	begin = left < FAV_LANE_WORDS ? fav_probe_begin(probe->product) : 0;
+	uint32_t	word;
 
-static inline uint8_t
-fav_probe_mask(const FavProbe *probe)
-{
-	return (uint8_t) (1u << probe->column % 8);
-}
-
-/*
- * The same for questions, which are asked far more often and need no more than the
- * first product most of the time: what does not depend on the block, to be
- * computed once for all slices.
- */
-typedef struct FavBits
-{
-	uint64_t	hash;
-	uint64_t	columns;		/* the first product, turned: column 0 is lowest */
-	size_t		lane;			/* where the lane of bit 0 begins in its block */
-} FavBits;
-
-static inline uint64_t
-fav_turn_columns(uint64_t columns)
-{
-	return columns << 9 | columns >> 55;
-}
-
-static inline FavBits
-fav_bits(uint64_t hash, uint32_t region_size)
-{
-	FavBits		bits;
-
-	bits.hash = hash;
-	bits.columns = fav_turn_columns(hash * FAV_FIRST_FACTOR);
-	bits.lane = (size_t) ((hash & UINT32_MAX) * region_size >> 32) * FAV_LANE_BYTES;
-	return bits;
+	for (word = 0; word < FAV_LANE_WORDS; word++)
+		masks[word] = ((word - begin) % FAV_LANE_WORDS < left ? UINT64_C(1) : 0)
+			<< fav_probe_column(probe->product, word);
+	return left < FAV_LANE_WORDS ? left : FAV_LANE_WORDS;
 }
 
 #endif							/* FAV_HASH_H */

@@ -109,11 +109,10 @@ fav_count(const FavFilter *filter)
 {
 	uint64_t	count = filter->elements;
 	uint32_t	i;
-	uint32_t	slice;
 
 	/* a recent hash that the slices report too is counted there */
 	for (i = 0; i < filter->nrecent; i++)
-		if (fav_reporting(filter, fav_load64(filter->recent + 8 * i), &slice) == 0)
+		if (!fav_slices_report(filter, fav_load64(filter->recent + 8 * i)))
 			count++;
 	return count;
 }

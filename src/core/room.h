@@ -14,7 +14,7 @@
 #include "slice.h"
 
 /* With so many blocks and fewer a slice is small. */
-#define FAV_SMALL_SLICE		64
+#define FAV_SMALL_SLICE		128
 
 typedef struct FavGauge
 {

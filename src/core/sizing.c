@@ -83,60 +83,155 @@ fav_error_share(double error_rate, uint32_t number)
 }
 
 /*
- * How many more false positives k bits in lanes of 512 give than k bits that
- * know nothing of each other, when some of them share a lane: the fill of a
- * lane varies, and the mean of its square is more than the square of its mean.
+ * How an element falls on the bits of its block, which is what makes the bits of
+ * another depend on each other.  The probabilities that one element leaves alone
+ * a bit, or two bits that an element may ask for: in two words of one lane, in
+ * two lanes, in one word; and how many such pairs k bits make.
+ */
+typedef struct Chances
+{
+	double		one;
+	double		two_same_lane;
+	double		two_lanes;
+	double		two_same_word;
+	double		pairs_same_lane;
+	double		pairs_lanes;
+	double		pairs_same_word;
+} Chances;
+
+static void
+find_chances(Chances *chances, uint32_t region_size, uint32_t k)
+{
+	const double w = 1.0 / FAV_WORD_BITS;
+	double		full = k / FAV_LANE_WORDS;
+	double		part = k % FAV_LANE_WORDS;
+	double		groups = full + (part > 0.0);
+	double		hits = (double) k / (FAV_LANE_WORDS * region_size);	/* on a word, by an element */
+
+	/* groups in one lane, where there are more groups than lanes */
+	double		rounds = floor(groups / region_size);
+	double		over = groups - rounds * region_size;
+	double		same = over * (rounds + 1) * rounds / 2 + (region_size - over) * rounds * (rounds - 1) / 2;
+	double		all = (double) k * (k - 1) / 2;
+
+	if (groups <= region_size)
+	{
+		double		both_words = (full + part * (part - 1) / 12) / region_size;
+		double		both_lanes = region_size == 1 ? 0.0 :
+			(full * (full - 1) + full * part / 2) / (region_size * (region_size - 1.0));
+
+		chances->one = 1.0 - hits * w;
+		chances->two_same_lane = 1.0 - 2 * hits * w + both_words * w * w;
+		chances->two_lanes = 1.0 - 2 * hits * w + both_lanes * w * w;
+		chances->two_same_word = 1.0 - 2 * hits * w;
+	}
+	else
+	{
+		/* several groups in every lane, one more in some */
+		uint32_t	each = (uint32_t) hits;
+		double		more = hits - each;
+
+		chances->one = fav_power(1.0 - w, each) * (1.0 - more * w);
+		chances->two_same_lane = fav_power((1.0 - w) * (1.0 - w), each) * (1.0 - 2 * more * w + more * w * w);
+		chances->two_lanes = chances->one * chances->one;
+		chances->two_same_word = fav_power(1.0 - 2 * w, each) * (1.0 - 2 * more * w);
+	}
+	chances->pairs_same_word = FAV_LANE_WORDS * same;
+	chances->pairs_same_lane = full * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1) / 2 + part * (part - 1) / 2 +
+		same * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1);
+	if (chances->pairs_same_lane + chances->pairs_same_word > all)
+		chances->pairs_same_lane = all - chances->pairs_same_word;
+	chances->pairs_lanes = all - chances->pairs_same_lane - chances->pairs_same_word;
+}
+
+/*
+ * The share of its k bits that an element really sets in an empty slice: all of
+ * them, unless it has several groups in one lane.
  */
 static double
-shared_lane_factor(uint32_t region_size, uint32_t k, double load)
+distinct_share(uint32_t region_size, uint32_t k)
 {
-	double		clear = exact_exp(-load);
-	double		set = 1.0 - clear;
-	double		variance = clear * (1.0 - (1.0 + load) * clear) / (FAV_LANE_BITS * set * set);
-	uint32_t	full = k / region_size;
-	uint32_t	over = k % region_size;
-	uint32_t	pairs = over * ((full + 1) * full / 2) +
-		(region_size - over) * (full > 0 ? full * (full - 1) / 2 : 0);
+	Chances		chances;
 
-	return fav_power(1.0 + variance, pairs);
+	find_chances(&chances, region_size, k);
+	return (1.0 - chances.one) * region_size * FAV_LANE_BITS / k;
+}
+
+/*
+ * False positives of a block with n elements: as if the k bits knew nothing of each
+ * other, corrected for each pair of bits that do.
+ */
+static double
+block_error(const Chances *chances, uint32_t k, double clear, double clear_same_lane,
+			double clear_lanes, double clear_same_word)
+{
+	double		set = 1.0 - clear;
+	double		square = set * set;
+	double		same_lane = (1.0 - 2 * clear + clear_same_lane) / square;
+	double		lanes = (1.0 - 2 * clear + clear_lanes) / square;
+	double		same_word = (1.0 - 2 * clear + clear_same_word) / square;
+
+	if (set <= 0.0)
+		return 0.0;
+
+	/* two bits in the same word may be the same */
+	same_word += (1.0 / set - same_word) / FAV_WORD_BITS;
+	return fav_power(set, k) *
+		fav_power(same_lane, (uint32_t) (chances->pairs_same_lane + 0.5)) *
+		fav_power(lanes, (uint32_t) (chances->pairs_lanes + 0.5)) *
+		fav_power(same_word, (uint32_t) (chances->pairs_same_word + 0.5));
 }
 
 /*
  * False positives of a slice at load l.  Blocks fill unevenly: the number of
- * elements in one is Poisson distributed around lambda, and the mean of
- * (fill of a block)^k is taken over that.
+ * elements in one is Poisson distributed around lambda, and the mean of the errors
+ * of blocks is taken over that.
  */
 static double
 slice_error(uint32_t region_size, uint32_t k, double load)
 {
-	double		lane_bits = (double) region_size * FAV_LANE_BITS;
-	double		lambda = load * lane_bits / k;
-	double		miss = 1.0 - k / lane_bits; /* one element leaves a bit alone */
+	double		lambda = load * region_size * FAV_LANE_BITS / k;
 	double		mode = floor(lambda);
-	double		clear_at_mode = exact_exp(mode * exact_log(miss));
 	double		weights = 0.0;
 	double		errors = 0.0;
 	double		weight;
-	double		clear;
+	Chances		step;
+	double		clear[4];
+	double		at_mode[4];
 	double		n;
 
+	find_chances(&step, region_size, k);
+	at_mode[0] = exact_exp(mode * exact_log(step.one));
+	at_mode[1] = exact_exp(mode * exact_log(step.two_same_lane));
+	at_mode[2] = exact_exp(mode * exact_log(step.two_lanes));
+	at_mode[3] = exact_exp(mode * exact_log(step.two_same_word));
+
 	/* from the mode up, then down; relative weights will do */
-	for (n = mode, weight = 1.0, clear = clear_at_mode; weight > 1e-8; n += 1.0)
+	memcpy(clear, at_mode, sizeof(clear));
+	for (n = mode, weight = 1.0; weight > 1e-8; n += 1.0)
 	{
 		weights += weight;
-		errors += weight * fav_power(1.0 - clear, k);
+		if (n > 0.0)
+			errors += weight * block_error(&step, k, clear[0], clear[1], clear[2], clear[3]);
 		weight *= lambda / (n + 1.0);
-		clear *= miss;
+		clear[0] *= step.one;
+		clear[1] *= step.two_same_lane;
+		clear[2] *= step.two_lanes;
+		clear[3] *= step.two_same_word;
 	}
-	for (n = mode, weight = mode / lambda, clear = clear_at_mode / miss;
-		 n > 0.0 && weight > 1e-8; n -= 1.0)
+	memcpy(clear, at_mode, sizeof(clear));
+	for (n = mode, weight = mode / lambda; n > 0.0 && weight > 1e-8; n -= 1.0)
 	{
+		clear[0] /= step.one;
+		clear[1] /= step.two_same_lane;
+		clear[2] /= step.two_lanes;
+		clear[3] /= step.two_same_word;
 		weights += weight;
-		errors += weight * fav_power(1.0 - clear, k);
+		if (n > 1.0)
+			errors += weight * block_error(&step, k, clear[0], clear[1], clear[2], clear[3]);
 		weight *= (n - 1.0) / lambda;
-		clear /= miss;
 	}
-	return errors / weights * shared_lane_factor(region_size, k, load);
+	return errors / weights;
 }
 
 /* The load at which a slice of k bits an element reaches this error. */
@@ -246,7 +341,7 @@ fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t cap
 		return false;
 	slice->nblocks = (uint32_t) blocks;
 	slice->bits_limit = (uint64_t) (fav_slice_bits(slice, region_size) *
-									(1.0 - exact_exp(-best_load)));
+									(1.0 - exact_exp(-best_load * distinct_share(region_size, slice->k))));
 	return true;
 }
 
@@ -280,7 +375,8 @@ fav_slice_design_error(const FavSlice *slice, uint32_t region_size)
 	answer = &answers[(fill_bits * UINT64_C(0x9e3779b97f4a7c15) >> 58) ^ slice->k % 64];
 	if (answer->region_size != region_size || answer->k != slice->k || answer->fill != fill)
 	{
-		answer->error = slice_error(region_size, slice->k, -exact_log(1.0 - fill));
+		answer->error = slice_error(region_size, slice->k,
+									-exact_log(1.0 - fill) / distinct_share(region_size, slice->k));
 		answer->fill = fill;
 		answer->region_size = region_size;
 		answer->k = slice->k;
@@ -296,7 +392,8 @@ fav_slice_estimate(const FavSlice *slice, uint32_t region_size, uint64_t bits_se
 	/* a full slice would be infinitely many */
 	if (bits_set >= bits)
 		bits_set = (uint64_t) bits - 1;
-	return -exact_log(1.0 - bits_set / bits) * bits / slice->k;
+	return -exact_log(1.0 - bits_set / bits) * bits / slice->k /
+		distinct_share(region_size, slice->k);
 }
 
 double

@@ -17,57 +17,100 @@ tracker_of(uint8_t *block, uint32_t region_size)
 	return block + (size_t) region_size * FAV_LANE_BYTES;
 }
 
-bool
-fav_block_contains_slowly(const uint8_t *block, uint32_t region_size, uint32_t k,
-						  uint64_t hash, uint32_t from)
+/* How many of the k bits of the hash are clear in this block. */
+static uint32_t
+block_missing(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	i;
+	uint32_t	missing = 0;
+	uint32_t	left;
+	uint32_t	count;
 
-	for (i = 0; i < k; i++, fav_probe_next(&probe))
-		if (i >= from && !(block[fav_probe_byte(&probe)] & fav_probe_mask(&probe)))
-			return false;
-	return true;
+	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		const uint8_t *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+			missing += (masks[word] & ~fav_load64(lane + 8 * word)) != 0;
+	}
+	return missing;
 }
 
-double
-fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
+bool
+fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
-	double		fill[FAV_MAX_REGION_SIZE];
-	double		sum = 0.0;
-	uint32_t	start;
-	uint32_t	lane;
-	uint32_t	i;
-
-	for (lane = 0; lane < region_size; lane++)
-		fill[lane] = (double) fav_popcount(block + (size_t) lane * FAV_LANE_BYTES, FAV_LANE_BYTES) / FAV_LANE_BITS;
-
-	/* the mean over all lanes that an element may start in */
-	for (start = 0; start < region_size; start++)
-	{
-		double		product = 1.0;
-
-		for (i = 0, lane = start; i < k; i++)
-		{
-			product *= fill[lane];
-			lane = lane + 1 == region_size ? 0 : lane + 1;
-		}
-		sum += product;
-	}
-	return sum / region_size;
+	return block_missing(block, region_size, k, hash) == 0;
 }
 
 uint32_t
 fav_slice_missing(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
-	const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	missing = 0;
+	return block_missing(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+						 region_size, slice->k, hash);
+}
+
+/*
+ * The mean over all ways to go through the lanes: each group in another lane, or
+ * in every lane as often where the groups are more.
+ */
+double
+fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
+{
+	/* sums over all choices of i lanes for full groups, without and with the last */
+	double		sums[FAV_MAX_K / FAV_LANE_WORDS + 1][2] = {{0.0}};
+	uint32_t	full = k / FAV_LANE_WORDS;
+	uint32_t	part = k % FAV_LANE_WORDS;
+	uint32_t	rounds = (full + (part > 0)) / region_size;
+	double		error = 1.0;
+	uint32_t	lane;
 	uint32_t	i;
 
-	for (i = 0; i < slice->k; i++, fav_probe_next(&probe))
-		missing += !(block[fav_probe_byte(&probe)] & fav_probe_mask(&probe));
-	return missing;
+	if (rounds > 0 && rounds * region_size > full)
+		rounds--;
+	full -= rounds * region_size;
+	sums[0][0] = 1.0;
+	for (lane = 0; lane < region_size; lane++)
+	{
+		double		fill[FAV_LANE_WORDS];
+		double		whole = 1.0;
+		double		some = 0.0;
+		uint32_t	word;
+
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			fill[word] = (double) fav_popcount(block + (size_t) lane * FAV_LANE_BYTES + 8 * word, 8) / FAV_WORD_BITS;
+			whole *= fill[word];
+		}
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			double		product = 1.0;
+
+			for (i = 0; i < part; i++)
+				product *= fill[(word + i) % FAV_LANE_WORDS];
+			some += product / FAV_LANE_WORDS;
+		}
+		for (i = 0; i < rounds; i++)
+			error *= whole;
+		for (i = full + 1; i-- > 0;)
+		{
+			sums[i][1] += sums[i][0] * some;
+			if (i > 0)
+			{
+				sums[i][1] += sums[i - 1][1] * whole;
+				sums[i][0] += sums[i - 1][0] * whole;
+			}
+		}
+	}
+
+	/* how many choices there are */
+	for (i = 0; i < full; i++)
+		error *= (i + 1.0) / (region_size - i);
+	if (part == 0)
+		return error * sums[full][0];
+	return full < region_size ? error * sums[full][1] / (region_size - full) : error * sums[full][0];
 }
 
 void
@@ -76,19 +119,25 @@ fav_slice_insert(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_
 	uint8_t    *block = block_of(slice, blocks, region_size, hash);
 	uint8_t    *tracker = tracker_of(block, region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	k = slice->k;	/* a store to a byte might change *slice, for all C knows */
 	uint32_t	added = 0;
-	uint32_t	i;
+	uint32_t	left;
+	uint32_t	count;
 
-	for (i = 0; i < k; i++, fav_probe_next(&probe))
+	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
 	{
-		uint8_t    *byte = &block[fav_probe_byte(&probe)];
-		uint8_t		mask = fav_probe_mask(&probe);
-		uint8_t		old = *byte;
+		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
 
-		tracker[probe.column / 8] |= old & mask;
-		*byte = old | mask;
-		added += !(old & mask);
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			uint64_t	old = fav_load64(lane + 8 * word);
+
+			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | (old & masks[word]));
+			fav_store64(lane + 8 * word, old | masks[word]);
+			added += (masks[word] & ~old) != 0;
+		}
 	}
 	slice->bits_set += added;
 }
@@ -98,11 +147,18 @@ fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 {
 	uint8_t    *tracker = tracker_of(block_of(slice, blocks, region_size, hash), region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	k = slice->k;
-	uint32_t	i;
+	uint32_t	left;
+	uint32_t	count;
 
-	for (i = 0; i < k; i++, fav_probe_next(&probe))
-		tracker[probe.column / 8] |= fav_probe_mask(&probe);
+	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | masks[word]);
+	}
 }
 
 uint32_t
@@ -111,18 +167,25 @@ fav_slice_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 	uint8_t    *block = block_of(slice, blocks, region_size, hash);
 	uint8_t    *tracker = tracker_of(block, region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	k = slice->k;
 	uint32_t	cleared = 0;
-	uint32_t	i;
+	uint32_t	left;
+	uint32_t	count;
 
-	for (i = 0; i < k; i++, fav_probe_next(&probe))
+	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
 	{
-		uint8_t    *byte = &block[fav_probe_byte(&probe)];
-		uint8_t		mask = fav_probe_mask(&probe);
-		uint8_t		own = (uint8_t) (*byte & mask & ~tracker[probe.column / 8]);
+		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
 
-		*byte &= (uint8_t) ~own;
-		cleared += own != 0;
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			uint64_t	old = fav_load64(lane + 8 * word);
+			uint64_t	own = old & masks[word] & ~fav_load64(tracker + 8 * word);
+
+			fav_store64(lane + 8 * word, old & ~own);
+			cleared += own != 0;
+		}
 	}
 	slice->bits_set -= cleared;
 	return cleared;

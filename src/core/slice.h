@@ -16,88 +16,15 @@
 #include "format.h"
 #include "hash.h"
 
-/* The way of a question is inlined all along: a call costs as much as it does. */
-#if defined(__GNUC__)
-#define FAV_ALWAYS_INLINE	__attribute__((always_inline))
-#else
-#define FAV_ALWAYS_INLINE
-#endif
-
-/* The bits of the hash from number `from` on, one by one. */
-extern bool fav_block_contains_slowly(const uint8_t *block, uint32_t region_size,
-									  uint32_t k, uint64_t hash, uint32_t from);
-
-/*
- * Are all k bits of the hash set in this block?
- *
- * First four bits without a branch: of the elements that are not there all but
- * some 3 % end here, which the processor predicts well; a branch for each bit it
- * could not.  Then the rest of the first product, and beyond it one by one.
- */
-static inline FAV_ALWAYS_INLINE bool
-fav_block_has(const uint8_t *block, uint32_t region_size, uint32_t k, const FavBits *bits)
-{
-	const uint8_t *end = block + (size_t) region_size * FAV_LANE_BYTES;
-	const uint8_t *lane = block + bits->lane;
-	uint64_t	columns = bits->columns;
-	uint32_t	all = 1;
-	uint32_t	i;
-
-	/* a word of 32 bits, shifted: no more than its lowest bit is of interest */
-#define FAV_TEST_BIT() \
-	do { \
-		all &= fav_load32(lane + (columns >> 5 & 15) * 4) >> (columns & 31); \
-		lane += FAV_LANE_BYTES; \
-		lane = lane == end ? block : lane; \
-		columns = fav_turn_columns(columns); \
-	} while (0)
-
-	if (k < 4)
-		return fav_block_contains_slowly(block, region_size, k, bits->hash, 0);
-	FAV_TEST_BIT();
-	FAV_TEST_BIT();
-	FAV_TEST_BIT();
-	FAV_TEST_BIT();
-	if (!(all & 1))
-		return false;
-	for (i = 4; i < k && i < 7; i++)
-		FAV_TEST_BIT();
-	if (!(all & 1))
-		return false;
-	return k <= 7 || fav_block_contains_slowly(block, region_size, k, bits->hash, 7);
-#undef FAV_TEST_BIT
-}
-
-static inline bool
-fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k,
-				   uint64_t hash)
-{
-	FavBits		bits = fav_bits(hash, region_size);
-
-	return fav_block_has(block, region_size, k, &bits);
-}
+/* Are all k bits of the hash set in this block? */
+extern bool fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k,
+							   uint64_t hash);
 
 /* Where the block of a hash begins, counted from the slice's first block. */
 static inline uint64_t
 fav_slice_block_offset(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
 	return (uint64_t) fav_hash_block(hash, slice->nblocks) * fav_block_bytes(region_size);
-}
-
-/* With the bits computed before, for several slices. */
-static inline FAV_ALWAYS_INLINE bool
-fav_slice_has(const FavSlice *slice, uint32_t region_size, const FavBits *bits)
-{
-	return fav_block_has(slice->blocks + fav_slice_block_offset(slice, region_size, bits->hash),
-						 region_size, slice->k, bits);
-}
-
-static inline bool
-fav_slice_contains(const FavSlice *slice, uint32_t region_size, uint64_t hash)
-{
-	FavBits		bits = fav_bits(hash, region_size);
-
-	return fav_slice_has(slice, region_size, &bits);
 }
 
 static inline bool

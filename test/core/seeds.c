@@ -78,7 +78,7 @@ make_full(const char *name, double error_rate, uint32_t k, uint32_t nslices, uin
 	filter.params = (FavParams) {.capacity = capacity, .error_rate = error_rate, .region_size = 1, .seed = 2};
 	filter.nslices = nslices;
 	for (i = 0; i < nslices; i++)
-		filter.slices[i] = (FavSlice) {.nblocks = 1, .k = k, .bits_set = 512, .bits_limit = 512, .blocks = ones};
+		filter.slices[i] = (FavSlice) {.nblocks = 1, .k = k, .bits_set = FAV_LANE_BITS, .bits_limit = FAV_LANE_BITS, .blocks = ones};
 	filter.nrecent = FAV_RECENT_MAX;
 	filter.recent = recent;
 	for (i = 0; i < FAV_RECENT_MAX; i++)

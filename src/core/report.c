@@ -1,0 +1,213 @@
+/*
+ * report.c
+ *		Which slices report a hash: the question behind every contains, add and
+ *		del, and so the one piece of the core that is written for speed first.
+ *
+ * It exists twice, with and without AVX2, and the first call chooses.  Both look
+ * at one group of bits after the other.  Of the elements that are not there all
+ * but some 3 % end with the first group, which the processor predicts well; a
+ * branch for each bit it could not.
+ */
+#include "filter.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAVE_AVX2 1
+#include <immintrin.h>
+#endif
+
+/* Inlined for sure: a call costs as much as the question. */
+#if defined(__GNUC__)
+#define ALWAYS_INLINE	inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE	inline
+#endif
+
+/* Are the bits of a group set in its lane: all four, or the first `left`? */
+typedef bool (*LaneHasAll) (const uint8_t *lane, uint64_t product);
+typedef bool (*LaneHasSome) (const uint8_t *lane, uint64_t product, uint32_t left);
+
+/* Are the bits of the second group and all that follow set? */
+static ALWAYS_INLINE bool
+has_rest(const uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k,
+		 LaneHasAll has_all, LaneHasSome has_some)
+{
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	left = k;
+
+	for (;;)
+	{
+		left -= FAV_LANE_WORDS;
+		if (left == 0)
+			return true;
+		fav_probe_next(&probe);
+		if (left < FAV_LANE_WORDS)
+			return has_some(block + (size_t) probe.lane * FAV_LANE_BYTES, probe.product, left);
+		if (!has_all(block + (size_t) probe.lane * FAV_LANE_BYTES, probe.product))
+			return false;
+	}
+}
+
+static ALWAYS_INLINE bool
+block_has(const uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k,
+		  size_t lane, uint64_t product, LaneHasAll has_all, LaneHasSome has_some)
+{
+	if (k < FAV_LANE_WORDS)
+		return has_some(block + lane, product, k);
+	return has_all(block + lane, product) &&
+		has_rest(block, region_size, hash, k, has_all, has_some);
+}
+
+/* One slice is what aggregates and rebuilds make. */
+static ALWAYS_INLINE bool
+slice_reports(const FavSlice *slice, uint32_t region_size, uint64_t hash,
+			  LaneHasAll has_all, LaneHasSome has_some)
+{
+	return block_has(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+					 region_size, hash, slice->k,
+					 (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES,
+					 fav_probe_product(hash, 0), has_all, has_some);
+}
+
+/*
+ * How many slices report the hash, counted up to `enough`; *first is one of them.
+ * The last slices hold most elements, so they come first.
+ */
+static ALWAYS_INLINE uint32_t
+count_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t *first,
+				LaneHasAll has_all, LaneHasSome has_some)
+{
+	uint32_t	region_size = filter->params.region_size;
+	uint64_t	product = fav_probe_product(hash, 0);
+	size_t		lane = (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES;
+	uint32_t	reporting = 0;
+	uint32_t	i;
+
+	for (i = filter->nslices; i-- > 0;)
+	{
+		const FavSlice *slice = &filter->slices[i];
+
+		if (!block_has(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+					   region_size, hash, slice->k, lane, product, has_all, has_some))
+			continue;
+		*first = i;
+		if (++reporting == enough)
+			break;
+	}
+	return reporting;
+}
+
+static ALWAYS_INLINE bool
+has_all(const uint8_t *lane, uint64_t product)
+{
+	return (fav_load64(lane) >> fav_probe_column(product, 0) &
+			fav_load64(lane + 8) >> fav_probe_column(product, 1) &
+			fav_load64(lane + 16) >> fav_probe_column(product, 2) &
+			fav_load64(lane + 24) >> fav_probe_column(product, 3)) & 1;
+}
+
+static ALWAYS_INLINE bool
+has_some(const uint8_t *lane, uint64_t product, uint32_t left)
+{
+	uint32_t	word = fav_probe_begin(product);
+	uint64_t	all = 1;
+
+	for (; left > 0; left--, word = (word + 1) % FAV_LANE_WORDS)
+		all &= fav_load64(lane + 8 * word) >> fav_probe_column(product, word);
+	return all;
+}
+
+static bool
+slice_reports_plain(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	return slice_reports(slice, region_size, hash, has_all, has_some);
+}
+
+static uint32_t
+reporting_plain(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t *first)
+{
+	return count_reporting(filter, hash, enough, first, has_all, has_some);
+}
+
+#ifdef HAVE_AVX2
+
+/* The four words of the lane, each shifted so that its bit of the group is lowest. */
+__attribute__((target("avx2")))
+static ALWAYS_INLINE __m256i
+shifted_lane(const uint8_t *lane, uint64_t product)
+{
+	__m256i		columns = _mm256_srlv_epi64(_mm256_set1_epi64x((long long) product),
+											_mm256_set_epi64x(58, 52, 46, 40));
+
+	return _mm256_srlv_epi64(_mm256_loadu_si256((const __m256i *) (const void *) lane),
+							 _mm256_and_si256(columns, _mm256_set1_epi64x(63)));
+}
+
+__attribute__((target("avx2")))
+static ALWAYS_INLINE bool
+has_all_avx2(const uint8_t *lane, uint64_t product)
+{
+	return _mm256_testc_si256(shifted_lane(lane, product), _mm256_set1_epi64x(1));
+}
+
+__attribute__((target("avx2")))
+static ALWAYS_INLINE bool
+has_some_avx2(const uint8_t *lane, uint64_t product, uint32_t left)
+{
+	/* which of the words counts: (word - begin) % 4 < left */
+	__m256i		number = _mm256_and_si256(_mm256_sub_epi64(_mm256_set_epi64x(3, 2, 1, 0),
+														   _mm256_set1_epi64x(fav_probe_begin(product))),
+										  _mm256_set1_epi64x(3));
+	__m256i		counts = _mm256_cmpgt_epi64(_mm256_set1_epi64x(left), number);
+
+	return _mm256_testc_si256(shifted_lane(lane, product),
+							  _mm256_and_si256(counts, _mm256_set1_epi64x(1)));
+}
+
+__attribute__((target("avx2")))
+static bool
+slice_reports_avx2(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	return slice_reports(slice, region_size, hash, has_all_avx2, has_some_avx2);
+}
+
+__attribute__((target("avx2")))
+static uint32_t
+reporting_avx2(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t *first)
+{
+	return count_reporting(filter, hash, enough, first, has_all_avx2, has_some_avx2);
+}
+
+#endif
+
+static void
+choose(void)
+{
+	fav_slice_reports = slice_reports_plain;
+	fav_reporting = reporting_plain;
+#ifdef HAVE_AVX2
+	if (__builtin_cpu_supports("avx2"))
+	{
+		fav_slice_reports = slice_reports_avx2;
+		fav_reporting = reporting_avx2;
+	}
+#endif
+}
+
+static bool
+choose_slice_reports(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	choose();
+	return fav_slice_reports(slice, region_size, hash);
+}
+
+static uint32_t
+choose_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t *first)
+{
+	choose();
+	return fav_reporting(filter, hash, enough, first);
+}
+
+bool		(*fav_slice_reports) (const FavSlice *slice, uint32_t region_size,
+								  uint64_t hash) = choose_slice_reports;
+uint32_t	(*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
+							  uint32_t *first) = choose_reporting;
