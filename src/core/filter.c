@@ -256,6 +256,8 @@ drop_forgotten(FavEditor *editor)
 	{
 		uint64_t	hash = fav_load64(editor->own_deleted + 8 * (size_t) i);
 
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
 		while (fresh < editor->nfresh && fav_load64(editor->fresh + 8 * fresh) < hash)
 			fav_store64(editor->fresh + 8 * kept_fresh++, fav_load64(editor->fresh + 8 * fresh++));
 		if (fresh < editor->nfresh && fav_load64(editor->fresh + 8 * fresh) == hash)
@@ -296,6 +298,8 @@ merge_fresh(FavEditor *editor)
 		uint64_t	fresh = fav_load64(editor->fresh + 8 * (from_fresh - 1));
 		uint64_t	old = from_long > 0 ? fav_load64(editor->own_deleted + 8 * (from_long - 1)) : 0;
 
+		if (to % FAV_PAUSE_HASHES == 0)
+			fav_pause();
 		if (from_long > 0 && old > fresh)
 		{
 			fav_store64(editor->own_deleted + 8 * --to, old);
