@@ -131,6 +131,7 @@ union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	uint32_t	in_a = 0;
 	uint32_t	in_b = 0;
 	uint32_t	kept = 0;
+	uint32_t	seen = 0;
 	uint8_t    *list;
 
 	if (most == 0)
@@ -146,7 +147,7 @@ union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 		uint64_t	next_b = in_b < b->ndeleted ? fav_load64(b->deleted + 8 * (size_t) in_b) : UINT64_MAX;
 		uint64_t	hash = next_a < next_b ? next_a : next_b;
 
-		if ((in_a + in_b) % FAV_PAUSE_HASHES == 0)
+		if (seen++ % FAV_PAUSE_HASHES == 0)
 			fav_pause();
 		in_a += in_a < a->ndeleted && next_a == hash;
 		in_b += in_b < b->ndeleted && next_b == hash;
