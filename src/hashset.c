@@ -44,6 +44,13 @@ sort_by_insertion(uint64 *hashes, size_t count)
 	}
 }
 
+/* However many, with looks for a cancel. */
+static inline void
+copy_hashes(uint64 *to, const uint64 *from, size_t count)
+{
+	fav_copy((uint8_t *) to, (const uint8_t *) from, count * sizeof(uint64));
+}
+
 /*
  * Sort into `to` by one byte after the other, from the last; `from` is overwritten.
  * Slower than the ways below, but takes the same time for any hashes in any order.
@@ -79,7 +86,7 @@ sort_by_bytes(uint64 *from, size_t count, uint64 *to)
 	}
 
 	/* the last of eight steps went back to where the first came from */
-	memcpy(result, from, count * sizeof(uint64));
+	copy_hashes(result, from, count);
 }
 
 /*
@@ -201,8 +208,12 @@ fav_hashset_settle(FavHashSet *set)
 		pfree(scratch);
 	}
 	for (i = 0; i < set->count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (kept == 0 || set->hashes[kept - 1] != set->hashes[i])
 			set->hashes[kept++] = set->hashes[i];
+	}
 	set->count = kept;
 	set->sorted = kept;
 }
@@ -220,13 +231,21 @@ mostly_distinct(const FavHashSet *set)
 	size_t		i;
 
 	for (i = 0; i < set->count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		sample.count += set->hashes[i] >> 58 == 0;
+	}
 	sample.hashes = MemoryContextAllocHuge(CurrentMemoryContext, (sample.count + 1) * sizeof(uint64));
 	taken = sample.count;
 	sample.count = 0;
 	for (i = 0; i < set->count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (set->hashes[i] >> 58 == 0)
 			sample.hashes[sample.count++] = set->hashes[i];
+	}
 	fav_hashset_settle(&sample);
 	result = sample.count > taken / 10 * 9;
 	pfree(sample.hashes);
@@ -283,9 +302,9 @@ fav_hashset_merge(FavHashSet *set, FavHashSet *other, MemoryContext context)
 		j += b <= a;
 	}
 	if (i < set->count)
-		memcpy(merged + count, set->hashes + i, (set->count - i) * sizeof(uint64));
+		copy_hashes(merged + count, set->hashes + i, set->count - i);
 	count += set->count - i;
-	memcpy(merged + count, other->hashes + j, (other->count - j) * sizeof(uint64));
+	copy_hashes(merged + count, other->hashes + j, other->count - j);
 	count += other->count - j;
 	if (set->hashes != NULL)
 		pfree(set->hashes);
