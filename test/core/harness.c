@@ -11,6 +11,18 @@ static unsigned failures;
 static unsigned passed;
 static unsigned failed;
 
+/* What stands before the memory that fav_alloc() gives, which stays aligned. */
+typedef struct Allocation
+{
+	_Alignas(max_align_t) size_t size;
+	struct Allocation *before;
+	struct Allocation *after;
+} Allocation;
+
+static Allocation *newest;
+
+void		(*on_pause) (void);
+
 static unsigned fail_in;
 static size_t allocated;
 static size_t limit;
@@ -86,11 +98,10 @@ largest_allocation(void)
 	return result;
 }
 
-/* The size stands before the memory, which stays aligned as malloc's is. */
 void *
 fav_alloc(size_t size)
 {
-	size_t	   *memory;
+	Allocation *allocation;
 
 	if (size > largest)
 		largest = size;
@@ -101,26 +112,44 @@ fav_alloc(size_t size)
 		fail_in = 1;
 		return NULL;
 	}
-	memory = malloc(size + 2 * sizeof(size_t));
-	if (memory == NULL)
+	allocation = malloc(sizeof(Allocation) + size);
+	if (allocation == NULL)
 		return NULL;
-	memory[0] = size;
+	*allocation = (Allocation) {.size = size, .before = newest};
+	if (newest != NULL)
+		newest->after = allocation;
+	newest = allocation;
 	allocated += size;
-	return memory + 2;
+	return allocation + 1;
 }
 
 void
 fav_free(void *memory)
 {
-	size_t	   *start = (size_t *) memory - 2;
+	Allocation *allocation = (Allocation *) memory - 1;
 
-	allocated -= start[0];
-	free(start);
+	allocated -= allocation->size;
+	if (allocation->before != NULL)
+		allocation->before->after = allocation->after;
+	if (allocation->after != NULL)
+		allocation->after->before = allocation->before;
+	else
+		newest = allocation->before;
+	free(allocation);
+}
+
+void
+free_allocations(void)
+{
+	while (newest != NULL)
+		fav_free(newest + 1);
 }
 
 void
 fav_pause(void)
 {
+	if (on_pause != NULL)
+		on_pause();
 }
 
 void

@@ -33,6 +33,12 @@ extern size_t allocated_bytes(void);	/* now */
 extern void limit_allocation(size_t size);
 extern size_t largest_allocation(void); /* asked for since the last call */
 
+/* Called by fav_pause(), if set; may leave by a longjmp. */
+extern void (*on_pause) (void);
+
+/* As a server does after that: free all that fav_alloc() gave and nobody freed. */
+extern void free_allocations(void);
+
 /* splitmix64: a full period, any seed will do */
 static inline uint64_t
 next_random(uint64_t *state)

@@ -1,0 +1,464 @@
+/*
+ * test_pauses.c
+ *		Whatever takes long pauses, for the program to look for a cancel; and who
+ *		leaves at a pause leaves no damage.
+ *
+ * Every operation is done on filters so large that one loop or copy that forgot
+ * to pause does more between two pauses than is allowed (work.h says how that is
+ * counted).
+ */
+#include "harness.h"
+#include "hash.h"
+#include "union.h"
+#include "work.h"
+
+/*
+ * The most steps from one pause to the next.  With pauses there are about half as
+ * many at most; on the large sources below each loop takes several times as many.
+ */
+#define MOST	1500000
+
+/*
+ * What operations work on
+ */
+typedef struct Sources
+{
+	FavParams	params;
+	uint64_t   *hashes;			/* ascending */
+	size_t		nhashes;
+	Value		large;			/* one large slice with every second hash, and a
+								 * full recent */
+	Value		full;			/* the same, but it says that the slice is full */
+	Value		alike;			/* of the same geometry, with the other hashes */
+	Value		unlike;			/* with the other hashes, half as large */
+	Value		listed;			/* a small slice and many deleted hashes: one
+								 * less than a power of two */
+	Value		shifted;		/* without the first of these */
+	Value		between;		/* with others, one after each of these */
+} Sources;
+
+static void
+value_from_filter(Value *value, const FavFilter *filter)
+{
+	FavProblem	problem = {""};
+
+	value->size = fav_size(filter);
+	value->bytes = malloc(value->size);
+	fav_write(filter, value->bytes);
+	CHECK_THAT(fav_open(&value->filter, value->bytes, value->size, value->size, &problem) == FAV_OK &&
+			   fav_check(&value->filter, &problem) == FAV_OK, "%s", problem.detail);
+}
+
+static void
+make_listed(Value *value, const FavFilter *filter, const uint8_t *deleted, size_t count)
+{
+	FavFilter	listed = *filter;
+
+	listed.deleted = deleted;
+	listed.ndeleted = (uint32_t) count;
+	value_from_filter(value, &listed);
+}
+
+/* Every second hash from the given one on, and some in recent. */
+static void
+make_half(Value *value, const Sources *sources, const FavParams *params, size_t first, size_t nrecent)
+{
+	size_t		count = sources->nhashes / 2;
+	uint64_t   *half = malloc(count * sizeof(uint64_t));
+	FavEditor	editor;
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+		half[i] = sources->hashes[2 * i + first];
+	CHECK(fav_editor_build(&editor, params, half, count) == FAV_OK);
+	for (i = 0; i < nrecent; i++)
+		CHECK(fav_editor_add(&editor, i + 1) == FAV_OK);
+	value_from_editor(value, &editor);
+	fav_editor_close(&editor);
+	free(half);
+}
+
+static void
+make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ndeleted)
+{
+	FavParams	params = {.capacity = capacity, .error_rate = 0.01, .region_size = 7};
+	uint64_t	stride = UINT64_MAX / nhashes;
+	uint8_t    *deleted = malloc(8 * ndeleted);
+	FavFilter	full;
+	FavEditor	editor;
+	Value		small;
+	uint64_t	random = 1;
+	size_t		i;
+
+	sources->params = params;
+	sources->nhashes = nhashes;
+	sources->hashes = malloc(nhashes * sizeof(uint64_t));
+	for (i = 0; i < nhashes; i++)
+		sources->hashes[i] = stride * i + random_below(&random, stride);
+	make_half(&sources->large, sources, &params, 0, FAV_RECENT_MAX);
+	make_half(&sources->alike, sources, &params, 1, 10);
+	params.capacity /= 2;
+	make_half(&sources->unlike, sources, &params, 1, 10);
+	full = sources->large.filter;
+	full.slices[0].bits_limit = full.slices[0].bits_set;
+	value_from_filter(&sources->full, &full);
+
+	/* all elements come before all deleted hashes */
+	CHECK(fav_editor_build(&editor, &DEFAULT_PARAMS, sources->hashes, 1000) == FAV_OK);
+	value_from_editor(&small, &editor);
+	fav_editor_close(&editor);
+	stride = (UINT64_MAX - sources->hashes[1000]) / ndeleted;
+	for (i = 0; i < ndeleted; i++)
+		fav_store64(deleted + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
+	make_listed(&sources->listed, &small.filter, deleted, ndeleted);
+	make_listed(&sources->shifted, &small.filter, deleted + 8, ndeleted - 1);
+	for (i = 0; i < ndeleted; i++)
+		fav_store64(deleted + 8 * i, fav_load64(deleted + 8 * i) + stride / 2);
+	make_listed(&sources->between, &small.filter, deleted, ndeleted);
+	value_free(&small);
+	free(deleted);
+}
+
+static void
+free_sources(Sources *sources)
+{
+	free(sources->hashes);
+	value_free(&sources->large);
+	value_free(&sources->full);
+	value_free(&sources->alike);
+	value_free(&sources->unlike);
+	value_free(&sources->listed);
+	value_free(&sources->shifted);
+	value_free(&sources->between);
+}
+
+static uint64_t
+sum_of(const void *bytes, size_t size)
+{
+	return fav_hash_bytes(FAV_KIND_BYTES, bytes, size, 0);
+}
+
+static uint64_t
+sum_of_sources(const Sources *sources)
+{
+	const Value *values[] = {&sources->large, &sources->full, &sources->alike, &sources->unlike,
+	&sources->listed, &sources->shifted, &sources->between};
+	uint64_t	sum = sum_of(sources->hashes, sources->nhashes * sizeof(uint64_t));
+	size_t		i;
+
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		sum = sum * 31 + sum_of(values[i]->bytes, values[i]->size);
+	return sum;
+}
+
+/*
+ * The operations.  Each gives a sum of its result, which is the same every time.
+ */
+
+/* What a server does at the end of an edit. */
+static uint64_t
+finish(FavEditor *editor)
+{
+	const FavFilter *result;
+	uint8_t    *bytes;
+	uint64_t	sum;
+
+	CHECK(fav_editor_finish(editor, &result) == FAV_OK);
+	bytes = fav_alloc(fav_size(result));
+	fav_write(result, bytes);
+	sum = sum_of(bytes, fav_size(result));
+	fav_free(bytes);
+	fav_editor_close(editor);
+	return sum;
+}
+
+static uint64_t
+do_build(const Sources *sources)
+{
+	FavEditor	editor;
+
+	CHECK(fav_editor_build(&editor, &sources->params, sources->hashes, sources->nhashes) == FAV_OK);
+	return finish(&editor);
+}
+
+static uint64_t
+check(const Value *value)
+{
+	FavFilter	filter;
+	FavProblem	problem;
+
+	CHECK(fav_open(&filter, value->bytes, value->size, value->size, &problem) == FAV_OK);
+	CHECK(fav_check(&filter, &problem) == FAV_OK);
+	return 0;
+}
+
+static uint64_t
+do_check_blocks(const Sources *sources)
+{
+	return check(&sources->large);
+}
+
+static uint64_t
+do_check_deleted(const Sources *sources)
+{
+	return check(&sources->listed);
+}
+
+static uint64_t
+do_measure(const Sources *sources)
+{
+	FavMeasure	measure;
+
+	fav_measure(&sources->large.filter, &measure);
+	return sum_of(&measure, sizeof(measure));
+}
+
+static uint64_t
+do_head_measures(const Sources *sources)
+{
+	return fav_count(&sources->listed.filter) + (uint64_t) (1e6 * fav_bloat(&sources->listed.filter)) +
+		fav_needs_rebuild(&sources->listed.filter);
+}
+
+static uint64_t
+do_flush(const Sources *sources)
+{
+	FavEditor	editor;
+
+	fav_editor_open(&editor, &sources->large.filter);
+	CHECK(fav_editor_add(&editor, 1000) == FAV_OK);
+	CHECK(editor.filter.nslices == 1 && editor.filter.nrecent == 1);
+	return finish(&editor);
+}
+
+static uint64_t
+do_grow(const Sources *sources)
+{
+	FavEditor	editor;
+
+	fav_editor_open(&editor, &sources->full.filter);
+	CHECK(fav_editor_add(&editor, 1000) == FAV_OK);
+	CHECK(editor.filter.nslices == 2 && editor.filter.nrecent == 1);
+	return finish(&editor);
+}
+
+/* The list is about to reach a power of two. */
+static uint64_t
+do_sweep(const Sources *sources)
+{
+	FavEditor	editor;
+
+	fav_editor_open(&editor, &sources->listed.filter);
+	CHECK(fav_editor_del(&editor, sources->hashes[0]) == FAV_OK);
+	CHECK(editor.filter.ndeleted < sources->listed.filter.ndeleted);
+	return finish(&editor);
+}
+
+/* One hash goes to the front of the list: all others move. */
+static uint64_t
+do_merge(const Sources *sources)
+{
+	FavEditor	editor;
+
+	fav_editor_open(&editor, &sources->shifted.filter);
+	/* what is in recent, too, is hidden, not cleared */
+	CHECK(fav_editor_add(&editor, sources->hashes[0]) == FAV_OK);
+	CHECK(fav_editor_del(&editor, sources->hashes[0]) == FAV_OK);
+	CHECK(editor.nfresh == 1);
+	return finish(&editor);
+}
+
+static uint64_t
+do_forget(const Sources *sources)
+{
+	FavEditor	editor;
+
+	fav_editor_open(&editor, &sources->listed.filter);
+	CHECK(fav_editor_add(&editor, fav_load64(sources->listed.filter.deleted)) == FAV_OK);
+	CHECK(editor.nforgotten == 1);
+	return finish(&editor);
+}
+
+static uint64_t
+unite(const Value *a, const Value *b, uint32_t nslices)
+{
+	FavEditor	editor;
+
+	fav_editor_open(&editor, &a->filter);
+	CHECK(fav_editor_union(&editor, &b->filter) == FAV_OK);
+	CHECK(editor.filter.nslices == nslices);
+	return finish(&editor);
+}
+
+static uint64_t
+do_unite_alike(const Sources *sources)
+{
+	return unite(&sources->large, &sources->alike, 1);
+}
+
+static uint64_t
+do_unite_unlike(const Sources *sources)
+{
+	return unite(&sources->alike, &sources->unlike, 2);
+}
+
+static uint64_t
+do_unite_same_deleted(const Sources *sources)
+{
+	return unite(&sources->listed, &sources->listed, 1);
+}
+
+static uint64_t
+do_unite_shifted_deleted(const Sources *sources)
+{
+	return unite(&sources->listed, &sources->shifted, 1);
+}
+
+static uint64_t
+do_unite_other_deleted(const Sources *sources)
+{
+	return unite(&sources->listed, &sources->between, 1);
+}
+
+static const struct
+{
+	const char *name;
+	uint64_t	(*run) (const Sources *sources);
+	bool		is_long;
+}			operations[] =
+{
+	{"build", do_build, true},
+	{"check of blocks", do_check_blocks, true},
+	{"check of deleted hashes", do_check_deleted, true},
+	{"measure", do_measure, true},
+	{"what only reads the head", do_head_measures, false},
+	{"flush", do_flush, true},
+	{"flush into a new slice", do_grow, true},
+	{"sweep of deleted hashes", do_sweep, true},
+	{"deleted hashes merged", do_merge, true},
+	{"deleted hashes forgotten", do_forget, true},
+	{"union, slices merged", do_unite_alike, true},
+	{"union, slices chained", do_unite_unlike, true},
+	{"union, the same deleted hashes", do_unite_same_deleted, true},
+	{"union, the same deleted hashes but one", do_unite_shifted_deleted, true},
+	{"union, other deleted hashes", do_unite_other_deleted, true},
+};
+
+#define NOPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+/*
+ * Counting
+ */
+static uint64_t last_pause;
+static uint64_t longest;
+static unsigned pauses;
+
+static void
+look_at_work(void)
+{
+	if (work_done - last_pause > longest)
+		longest = work_done - last_pause;
+	last_pause = work_done;
+	pauses++;
+}
+
+static void
+test_distances(void)
+{
+	Sources		sources;
+	size_t		i;
+
+	make_sources(&sources, 30000000, 400000, (1 << 21) - 1);
+	for (i = 0; i < NOPERATIONS; i++)
+	{
+		uint64_t	start = work_done;
+
+		test_begin("pauses: %s", operations[i].name);
+		last_pause = work_done;
+		longest = 0;
+		pauses = 0;
+		on_pause = look_at_work;
+		operations[i].run(&sources);
+		on_pause = NULL;
+		look_at_work();
+		printf("pauses: %.1f million steps, %u pauses, %.2f million steps apart at most\n",
+			   (double) (work_done - start) / 1e6, pauses - 1, (double) longest / 1e6);
+		CHECK_THAT(longest <= MOST, "%llu steps without a pause", (unsigned long long) longest);
+		CHECK_THAT(!operations[i].is_long || work_done - start > 2 * MOST, "too short to tell");
+		CHECK(allocated_bytes() == 0);
+		test_end();
+	}
+	free_sources(&sources);
+}
+
+/*
+ * Leaving
+ */
+static jmp_buf left;
+static unsigned leave_at;
+
+static void
+leave(void)
+{
+	if (--leave_at == 0)
+		longjmp(left, 1);
+}
+
+/* Is left at the n-th pause; false if there are fewer. */
+static bool
+leave_operation(size_t i, const Sources *sources, unsigned n, uint64_t expected)
+{
+	leave_at = n;
+	on_pause = leave;
+	if (setjmp(left) == 0)
+	{
+		uint64_t	sum = operations[i].run(sources);
+
+		on_pause = NULL;
+		CHECK(sum == expected && allocated_bytes() == 0);
+		return false;
+	}
+	on_pause = NULL;
+	return true;
+}
+
+/*
+ * What was being made is given up, with its memory.  What it was made from is as it
+ * was, to the byte, and the next to use it finds it so.
+ */
+static void
+test_leaving(void)
+{
+	Sources		sources;
+	uint64_t	before;
+	size_t		i;
+
+	make_sources(&sources, 2000000, 40000, (1 << 16) - 1);
+	before = sum_of_sources(&sources);
+	for (i = 0; i < NOPERATIONS; i++)
+	{
+		uint64_t	expected = operations[i].run(&sources);
+		unsigned	n = 1;
+
+		test_begin("pauses: %s, left at every pause", operations[i].name);
+		while (leave_operation(i, &sources, n, expected))
+		{
+			free_allocations();
+			CHECK_THAT(sum_of_sources(&sources) == before, "left at pause %u", n);
+			CHECK_THAT(operations[i].run(&sources) == expected, "after it was left at pause %u", n);
+			CHECK(allocated_bytes() == 0);
+			n++;
+		}
+		CHECK_THAT(!operations[i].is_long || n > 3, "%u pauses only", n - 1);
+		test_end();
+	}
+	free_sources(&sources);
+}
+
+int
+main(void)
+{
+	test_distances();
+	test_leaving();
+	return test_summary("test_pauses");
+}
