@@ -83,6 +83,12 @@ allocated_bytes(void)
 	return allocated;
 }
 
+size_t
+allocated_size(const void *memory)
+{
+	return ((const Allocation *) memory - 1)->size;
+}
+
 void
 limit_allocation(size_t size)
 {

@@ -28,6 +28,7 @@ extern void test_fail(const char *file, int line, const char *format,...)
 /* Make the n-th next allocation (and all after it) fail; 0: none. */
 extern void fail_allocation(unsigned n);
 extern size_t allocated_bytes(void);	/* now */
+extern size_t allocated_size(const void *memory);	/* what was asked for */
 
 /* Make allocations of more than this fail; 0: none. */
 extern void limit_allocation(size_t size);
