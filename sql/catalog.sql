@@ -4,20 +4,43 @@ CREATE TEMP VIEW members AS
 SELECT classid, objid, pg_describe_object(classid, objid, 0) AS object FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav') AND deptype = 'e';
 
--- The names are final: none may be missing
+-- The names are final: none may be missing, none may change what it is
 SELECT name AS missing_function
 FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
-	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild']) name
+	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify']) name
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
-SELECT name, array_length(array_agg(p.oid), 1) AS signatures
-FROM unnest(ARRAY['fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_agg']) name
-JOIN (members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass) ON proname = name GROUP BY name ORDER BY name COLLATE "C";
+\pset format unaligned
+SELECT concat(proname, '(', pg_get_function_arguments(p.oid), ') ', pg_get_function_result(p.oid)) AS function,
+	CASE prokind WHEN 'a' THEN 'aggregate' ELSE 'function' END AS kind,
+	CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
+	CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
+	CASE WHEN proisstrict THEN 'strict' ELSE 'takes null' END AS "null"
+FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
+WHERE proname IN ('fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
+	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify')
+ORDER BY proname COLLATE "C", pg_get_function_arguments(p.oid) COLLATE "C";
+
+-- The view, column by column
+SELECT attname, format_type(atttypid, atttypmod) AS type
+FROM members JOIN pg_attribute ON attrelid = objid AND classid = 'pg_class'::regclass
+WHERE objid = 'fav_attachments'::regclass AND attnum > 0 ORDER BY attnum;
+
+-- The casts, which are never made unless they are written
+SELECT castsource::regtype, casttarget::regtype, castfunc::regprocedure, castcontext
+FROM members JOIN pg_cast c ON c.oid = objid AND classid = 'pg_cast'::regclass ORDER BY castsource::regtype::text COLLATE "C";
+\pset format aligned
+
+-- Every operator is there, and does what its function does
 SELECT format('%s %s %s', l, o, r) AS missing_operator
 FROM unnest(ARRAY['bigint', 'text', 'uuid', 'bytea']) e,
-	LATERAL (VALUES ('fav', '@>', e), (e, '<@', 'fav'), ('fav', '+', e), ('fav', '-', e), ('fav', '@>', e || '[]'), ('fav', '&&', e || '[]')) v (l, o, r)
+	LATERAL (VALUES ('fav', '@>', e, 'fav_contains'), (e, '<@', 'fav', 'fav_contained'), ('fav', '+', e, 'fav_add'), ('fav', '-', e, 'fav_del'),
+		('fav', '@>', e || '[]', 'fav_contains_all'), ('fav', '&&', e || '[]', 'fav_contains_any'), ('fav', '||', 'fav', 'fav_union')) v (l, o, r, f)
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_operator ON oid = objid AND classid = 'pg_operator'::regclass
-	WHERE oprname = o AND oprleft = l::regtype AND oprright = r::regtype);
-SELECT o.oid::regoperator AS union_operator FROM members JOIN pg_operator o ON oid = objid AND classid = 'pg_operator'::regclass WHERE oprname = '||';
+	WHERE oprname = o AND oprleft = l::regtype AND oprright = r::regtype
+		AND oprcode::oid = to_regprocedure(format('%s(%s, %s)', f, l, r)));
+SELECT count(*) AS operators FROM members WHERE classid = 'pg_operator'::regclass;
 
 -- Every function, operator, type, view has its comment (a type's array and a view's rule have not)
 SELECT object AS uncommented FROM members
