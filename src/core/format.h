@@ -209,7 +209,8 @@ fav_hashes_position(const uint8_t *hashes, uint32_t count, uint64_t hash)
 	{
 		uint32_t	half = (left + 1) / 2;
 
-		low += fav_load64(low + 8 * (size_t) (half - 1)) < hash ? 8 * (size_t) half : 0;
+		/* written so that compilers do not make a branch of it */
+		low += -(size_t) (fav_load64(low + 8 * (size_t) (half - 1)) < hash) & 8 * (size_t) half;
 		left -= half;
 	}
 	return (uint32_t) ((size_t) (low - hashes) / 8);
