@@ -12,7 +12,7 @@
 #include "utils/array.h"
 #include "utils/uuid.h"
 
-static inline uint64_t
+static pg_attribute_always_inline uint64_t
 fav_hash_datum(FavKind kind, Datum element, uint64_t seed)
 {
 	if (kind == FAV_KIND_INTEGER)

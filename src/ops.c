@@ -150,7 +150,7 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
  * array forms are what OR and AND of the single answers would be.
  */
 
-static inline Datum
+static pg_attribute_always_inline Datum
 contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
 	const uint8_t *small;

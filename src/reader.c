@@ -10,10 +10,10 @@
  *
  * A big value is not loaded for one question.  At first only its head is read (one
  * TOAST chunk), and for each question the one block that each slice needs.  When
- * the blocks fetched so far have cost a third of what loading the whole value
+ * the blocks fetched so far have cost a quarter of what loading the whole value
  * would, it is loaded.  Nobody knows the number of questions in advance; this way
- * a query that goes on asking has paid a third more than if it had loaded at once,
- * and the unlucky one that stops right after the load four times what it had to.
+ * a query that goes on asking has paid a quarter more than if it had loaded at once,
+ * and the unlucky one that stops right after the load five times what it had to.
  */
 #include "reader.h"
 
@@ -22,13 +22,13 @@
 
 /*
  * Fetching one block costs about as much as loading so many bytes: an index scan
- * of the TOAST table (3.2 us) against its chunks in sequence (0.35 us a kB;
+ * of the TOAST table (1.7 us) against its chunks in sequence (0.16 us a kB;
  * bench/README.md).
  */
-#define BLOCK_FETCH_COST	(8 * 1024)
+#define BLOCK_FETCH_COST	(10 * 1024)
 
 /* Values up to here are loaded at once: their head and one block cost as much. */
-#define SMALL_VALUE			(4 * BLOCK_FETCH_COST)
+#define SMALL_VALUE			(3 * BLOCK_FETCH_COST)
 
 /*
  * Beyond some megabytes a byte costs twice to four times as much to load, because
@@ -58,7 +58,7 @@ worth_loading(const FavReader *reader)
 {
 	size_t		size = value_size(reader);
 
-	return size > LARGE_VALUE ? size : size / 3;
+	return size > LARGE_VALUE ? size : size / 4;
 }
 
 /* Load the whole value. */

@@ -86,7 +86,7 @@ extern void fav_reader_expect(FavReader *reader, uint64 questions);
 
 extern bool fav_reader_fetch_contains(FavReader *reader, uint64_t hash);
 
-static inline bool
+static pg_attribute_always_inline bool
 fav_reader_contains(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;

@@ -25,10 +25,6 @@
 #include "room.h"
 #include "sizing.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 /*
  * A delete that left all but one bit of the element set is remembered in deleted
  * too: others soon set that one bit again, and the element would look present.
@@ -51,40 +47,6 @@ is_close(const FavSlice *slice, uint32_t missing)
 
 /* From here on deleted is swept whenever it has doubled. */
 #define SWEEP_FROM			256
-
-/*
- * Reading
- */
-
-bool
-fav_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash)
-{
-	uint32_t	i = 0;
-
-#if defined(__SSE2__)
-	/*
-	 * Four at a time, by the lower halves first: SSE2 cannot compare 64 bits.
-	 * No branch within: nothing tells where a hash is.
-	 */
-	__m128i		wanted = _mm_set1_epi32((int) (uint32_t) hash);
-	__m128i		found = _mm_setzero_si128();
-
-	for (; i + 4 <= count; i += 4)
-	{
-		__m128		one = _mm_loadu_ps((const float *) (const void *) (recent + 8 * i));
-		__m128		two = _mm_loadu_ps((const float *) (const void *) (recent + 8 * i + 16));
-		__m128i		halves = _mm_castps_si128(_mm_shuffle_ps(one, two, _MM_SHUFFLE(2, 0, 2, 0)));
-
-		found = _mm_or_si128(found, _mm_cmpeq_epi32(halves, wanted));
-	}
-	if (_mm_movemask_epi8(found) != 0)
-		i = 0;
-#endif
-	for (; i < count; i++)
-		if (fav_load64(recent + 8 * i) == hash)
-			return true;
-	return false;
-}
 
 bool
 fav_contains(const FavFilter *filter, uint64_t hash)

@@ -51,17 +51,16 @@ typedef struct FavEditor
 } FavEditor;
 
 /*
- * How many slices report the hash (all its bits are set), counted up to `enough`;
- * *first is one of them.  Deleted may hide it all the same.  (report.c)
+ * The questions (question.c): is the hash among the recent ones; does this slice
+ * report it (all its bits are set); how many slices do, counted up to `enough`,
+ * of which *first is one.  Deleted may hide it all the same.
  */
+extern bool (*fav_recent_contains) (const uint8_t *recent, uint32_t count, uint64_t hash);
+extern bool (*fav_slice_reports) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
 extern uint32_t (*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 								  uint32_t *first);
 
-/* The same for one slice. */
-extern bool (*fav_slice_reports) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
-
 /* Reading */
-extern bool fav_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash);
 extern bool fav_contains(const FavFilter *filter, uint64_t hash);
 
 /* Editing */

@@ -1,10 +1,10 @@
 /*
- * test_report.c
- *		The question is asked in several ways, for speed: all must give the answer
- *		of the one that is written for clarity, fav_block_contains().  Includes
- *		report.c for its static functions.
+ * test_question.c
+ *		The questions are asked in several ways, for speed: all must give the
+ *		answers of those that are written for clarity.  Includes
+ *		question.c for its static functions.
  */
-#include "../../src/core/report.c"
+#include "../../src/core/question.c"
 
 #include "harness.h"
 
@@ -94,14 +94,54 @@ check(const char *name, Reporting reporting, SliceReports slice_reports_one)
 	test_end();
 }
 
+typedef bool (*RecentContains) (const uint8_t *recent, uint32_t count, uint64_t hash);
+
+/* All counts, each hash wanted in turn, and hashes that differ from one by a bit. */
+static void
+check_recent(const char *name, RecentContains recent_contains)
+{
+	uint64_t	random = 6;
+	uint32_t	count;
+
+	test_begin("recent: %s answers as it should", name);
+	for (count = 0; count <= FAV_RECENT_MAX; count++)
+	{
+		/* of the very size, for the sanitizer, and at any address */
+		uint32_t	offset = count % 8;
+		uint8_t    *memory = malloc(8 * count + offset);
+		uint8_t    *recent = memory + offset;
+		uint32_t	i;
+		uint32_t	bit;
+
+		for (i = 0; i < count; i++)
+			fav_store64(recent + 8 * i, next_random(&random));
+		CHECK(!recent_contains(recent, count, next_random(&random)));
+		for (i = 0; i < count; i++)
+		{
+			uint64_t	hash = fav_load64(recent + 8 * i);
+
+			CHECK(recent_contains(recent, count, hash));
+			for (bit = 0; bit < 64; bit++)
+				CHECK(!recent_contains(recent, count, hash ^ UINT64_C(1) << bit));
+		}
+		free(memory);
+	}
+	test_end();
+}
+
 int
 main(void)
 {
+	check_recent("the plain way", recent_contains_plain);
 	check("the plain way", reporting_plain, slice_reports_plain);
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2"))
+	{
+		check_recent("AVX2", recent_contains_avx2);
 		check("AVX2", reporting_avx2, slice_reports_avx2);
+	}
 #endif
+	check_recent("what was chosen", choose_recent_contains);
 	check("what was chosen", choose_reporting, choose_slice_reports);
-	return test_summary("test_report");
+	return test_summary("test_question");
 }

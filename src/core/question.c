@@ -1,18 +1,22 @@
 /*
- * report.c
- *		Which slices report a hash: the question behind every contains, add and
- *		del, and so the one piece of the core that is written for speed first.
+ * question.c
+ *		The two questions behind every contains, add and del: is a hash among the
+ *		recent ones, and which slices report it.  The one piece of the core that is
+ *		written for speed first.
  *
- * It exists twice, with and without AVX2, and the first call chooses.  Both look
- * at one group of bits after the other.  Of the elements that are not there all
- * but some 3 % end with the first group, which the processor predicts well; a
- * branch for each bit it could not.
+ * Each is here with and without AVX2, and the first call chooses.
+ *
+ * Slices are asked for one group of bits after the other.  Of the elements that
+ * are not there all but some 3 % end with the first group, which the processor
+ * predicts well; a branch for each bit it could not.
  */
 #include "filter.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAVE_AVX2 1
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 /* Inlined for sure: a call costs as much as the question. */
@@ -117,6 +121,36 @@ has_some(const uint8_t *lane, uint64_t product, uint32_t left)
 }
 
 static bool
+recent_contains_plain(const uint8_t *recent, uint32_t count, uint64_t hash)
+{
+	uint32_t	i = 0;
+
+#if defined(__SSE2__)
+	/*
+	 * Four at a time, by the lower halves first: SSE2 cannot compare 64 bits.
+	 * No branch within: nothing tells where a hash is.
+	 */
+	__m128i		wanted = _mm_set1_epi32((int) (uint32_t) hash);
+	__m128i		found = _mm_setzero_si128();
+
+	for (; i + 4 <= count; i += 4)
+	{
+		__m128		one = _mm_loadu_ps((const float *) (const void *) (recent + 8 * i));
+		__m128		two = _mm_loadu_ps((const float *) (const void *) (recent + 8 * i + 16));
+		__m128i		halves = _mm_castps_si128(_mm_shuffle_ps(one, two, _MM_SHUFFLE(2, 0, 2, 0)));
+
+		found = _mm_or_si128(found, _mm_cmpeq_epi32(halves, wanted));
+	}
+	if (_mm_movemask_epi8(found) != 0)
+		i = 0;
+#endif
+	for (; i < count; i++)
+		if (fav_load64(recent + 8 * i) == hash)
+			return true;
+	return false;
+}
+
+static bool
 slice_reports_plain(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
 	return slice_reports(slice, region_size, hash, has_all, has_some);
@@ -165,6 +199,31 @@ has_some_avx2(const uint8_t *lane, uint64_t product, uint32_t left)
 
 __attribute__((target("avx2")))
 static bool
+recent_contains_avx2(const uint8_t *recent, uint32_t count, uint64_t hash)
+{
+	__m256i		wanted = _mm256_set1_epi64x((long long) hash);
+	__m256i		found = _mm256_setzero_si256();
+	__m256i		found_too = _mm256_setzero_si256();
+	uint32_t	i = 0;
+
+	for (; i + 8 <= count; i += 8)
+	{
+		const __m256i *four = (const __m256i *) (const void *) (recent + 8 * i);
+
+		found = _mm256_or_si256(found, _mm256_cmpeq_epi64(_mm256_loadu_si256(four), wanted));
+		found_too = _mm256_or_si256(found_too, _mm256_cmpeq_epi64(_mm256_loadu_si256(four + 1), wanted));
+	}
+	found = _mm256_or_si256(found, found_too);
+	if (!_mm256_testz_si256(found, found))
+		return true;
+	for (; i < count; i++)
+		if (fav_load64(recent + 8 * i) == hash)
+			return true;
+	return false;
+}
+
+__attribute__((target("avx2")))
+static bool
 slice_reports_avx2(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
 	return slice_reports(slice, region_size, hash, has_all_avx2, has_some_avx2);
@@ -182,15 +241,24 @@ reporting_avx2(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t
 static void
 choose(void)
 {
+	fav_recent_contains = recent_contains_plain;
 	fav_slice_reports = slice_reports_plain;
 	fav_reporting = reporting_plain;
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2"))
 	{
+		fav_recent_contains = recent_contains_avx2;
 		fav_slice_reports = slice_reports_avx2;
 		fav_reporting = reporting_avx2;
 	}
 #endif
+}
+
+static bool
+choose_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash)
+{
+	choose();
+	return fav_recent_contains(recent, count, hash);
 }
 
 static bool
@@ -207,6 +275,8 @@ choose_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32
 	return fav_reporting(filter, hash, enough, first);
 }
 
+bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
+									uint64_t hash) = choose_recent_contains;
 bool		(*fav_slice_reports) (const FavSlice *slice, uint32_t region_size,
 								  uint64_t hash) = choose_slice_reports;
 uint32_t	(*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
