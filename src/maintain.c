@@ -2,10 +2,10 @@
  * maintain.c
  *		The triggers that keep filters true.
  *
- * A statement is one change: its transition tables are sorted by key, what an
- * UPDATE takes away and brings back is netted, and each key whose pairs did
- * change has its filter row locked, edited and written once.  Keys come in
- * their sort order, so two such statements never lock each other out.
+ * A statement is one change: the rows of its transition tables are gathered by
+ * key, what an UPDATE takes away and brings back is netted, and each key whose
+ * pairs did change has its filter row locked, edited and written once.  Keys come
+ * in their sort order, so two such statements never lock each other out.
  *
  * Why no element is lost.  Whoever changes pairs of a key writes a new version of
  * the key's filter row and so holds its lock until the end of the transaction,
@@ -53,16 +53,19 @@
 /* So few elements are looked up one by one, see FAV_QUERY_PRESENT_FEW. */
 #define FEW_ELEMENTS	16
 
+/* So few keys are found without an index or a hash of them. */
+#define FEW_KEYS		8
+
 /*
  * Changes
  */
 
 typedef struct Change
 {
-	Datum		key;			/* while they are being sorted */
 	Datum		element;		/* bigint for any integer */
 	uint64_t	hash;			/* for the attachment's seed */
 	int32		delta;			/* so many rows more (or less) have the pair */
+	uint32		next;			/* of the same key, while they are being gathered */
 } Change;
 
 /* A growing list of them. */
@@ -82,6 +85,7 @@ typedef struct Maintenance
 	bool		look_up_gone;	/* it may still be in the source */
 	bool		look_up_new;	/* it may no longer be in the source */
 	bool		add_first;		/* it may never have been added */
+	bool		distinct;		/* no pair comes twice, or goes and comes */
 	TypeCacheEntry *key_type;
 	MemoryContext per_key;
 } Maintenance;
@@ -307,7 +311,8 @@ change_key(const Maintenance *maintenance, Datum key, Changes *changes)
 	int			attempt;
 	size_t		i;
 
-	net_changes(changes);
+	if (!maintenance->distinct)
+		net_changes(changes);
 	if (changes->count == 0)
 		return;
 	for (i = 0; i < changes->count; i++)
@@ -317,6 +322,8 @@ change_key(const Maintenance *maintenance, Datum key, Changes *changes)
 		if (changes->list[i].delta < 0 ? maintenance->look_up_gone : maintenance->look_up_new)
 			any_look_up = true;
 	}
+	/* to look up is to search among sorted changes */
+	Assert(!(maintenance->distinct && any_look_up));
 	if (changes->count == 1 && !any_look_up && !(maintenance->add_first && !any_new) &&
 		change_one(maintenance, key, &changes->list[0]))
 		return;
@@ -355,54 +362,193 @@ same_key(const Maintenance *maintenance, Datum a, Datum b)
 										  maintenance->attachment->key.collation, a, b));
 }
 
-static int
-compare_keys(const void *a, const void *b, void *argument)
-{
-	return ApplySortComparator(((const Change *) a)->key, false, ((const Change *) b)->key, false,
-							   (SortSupport) argument);
-}
-
-/* Put key and element of a row into `change`; false if one of them is NULL. */
 static bool
-read_change(const Maintenance *maintenance, TupleTableSlot *slot, int32 delta, Change *change)
+keys_have_hashes(const Maintenance *maintenance)
 {
-	bool		isnull;
-
-	change->key = slot_getattr(slot, maintenance->key_number, &isnull);
-	if (isnull)
-		return false;
-	change->element = slot_getattr(slot, maintenance->element_number, &isnull);
-	if (isnull)
-		return false;
-	change->element = fav_element_datum(maintenance->attachment, change->element);
-	change->delta = delta;
-	return true;
+	return OidIsValid(maintenance->key_type->hash_proc);
 }
 
+static uint32
+hash_key(const Maintenance *maintenance, Datum key)
+{
+	if (!keys_have_hashes(maintenance))
+		return 0;
+	return DatumGetUInt32(FunctionCall1Coll(&maintenance->key_type->hash_proc_finfo,
+											maintenance->attachment->key.collation, key));
+}
+
+static Datum
+copy_key(const Maintenance *maintenance, Datum key)
+{
+	return datumCopy(key, maintenance->key_type->typbyval, maintenance->key_type->typlen);
+}
+
+/* Fill in a change whose element shall outlive the row it comes from. */
 static void
-copy_change(const Maintenance *maintenance, Change *change)
+copy_change(const Maintenance *maintenance, Change *change, Datum element, int32 delta)
 {
 	FavAttachment *attachment = maintenance->attachment;
 
-	change->key = datumCopy(change->key, maintenance->key_type->typbyval, maintenance->key_type->typlen);
 	if (attachment->kind == FAV_KIND_UUID)
-		change->element = datumCopy(change->element, false, UUID_LEN);
+		element = datumCopy(element, false, UUID_LEN);
 	else if (attachment->kind != FAV_KIND_INTEGER)
-		change->element = datumCopy(change->element, false, -1);
-	change->hash = fav_hash_datum(attachment->kind, change->element, attachment->params.seed);
+		element = datumCopy(element, false, -1);
+	change->element = element;
+	change->hash = fav_hash_datum(attachment->kind, element, attachment->params.seed);
+	change->delta = delta;
 }
 
-/* Changes that fit into memory, of one or several keys, in any order. */
-static void
-apply_list(const Maintenance *maintenance, Changes *changes)
-{
-	MemoryContext old;
-	size_t		from = 0;
-	size_t		i;
+/*
+ * What to do with a row that has both key and element.  They are gone after it
+ * returns.  False: no more rows, please.
+ */
+typedef bool (*TakeFunction) (const Maintenance *maintenance, Datum key, Datum element, int32 delta,
+							  void *argument);
 
-	if (changes->count == 0)
-		return;
-	if (changes->count > 1)
+static bool
+take_row(const Maintenance *maintenance, TupleTableSlot *slot, int32 delta, TakeFunction take, void *argument)
+{
+	Datum		key;
+	Datum		element;
+	bool		isnull;
+
+	key = slot_getattr(slot, maintenance->key_number, &isnull);
+	if (isnull)
+		return true;
+	element = slot_getattr(slot, maintenance->element_number, &isnull);
+	if (isnull)
+		return true;
+	return take(maintenance, key, fav_element_datum(maintenance->attachment, element), delta, argument);
+}
+
+/* Takes every row of a transition table, or as many as are wanted. */
+static bool
+take_rows(const Maintenance *maintenance, Relation relation, Tuplestorestate *table, int32 delta,
+		  TakeFunction take, void *argument)
+{
+	TupleTableSlot *slot;
+	int			pointer;
+	bool		more = true;
+
+	if (table == NULL)
+		return true;
+	/* other triggers read the same table: leave their positions alone */
+	pointer = tuplestore_alloc_read_pointer(table, EXEC_FLAG_REWIND);
+	tuplestore_select_read_pointer(table, pointer);
+	tuplestore_rescan(table);
+	slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsMinimalTuple);
+	while (more && tuplestore_gettupleslot(table, true, false, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		more = take_row(maintenance, slot, delta, take, argument);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	return more;
+}
+
+/*
+ * In memory: by a hash table of the keys, each with a chain of its changes.  Only
+ * the keys are sorted, of which there are fewer, and copied once each.
+ */
+
+#define END_OF_CHAIN	PG_UINT32_MAX
+
+typedef struct KeyGroup
+{
+	Datum		key;
+	uint32		hash;			/* of the key */
+	char		status;			/* for the hash table */
+	uint32		first;			/* of its changes */
+	uint32		count;
+} KeyGroup;
+
+#define SH_PREFIX groups
+#define SH_ELEMENT_TYPE KeyGroup
+#define SH_KEY_TYPE Datum
+#define SH_KEY key
+#define SH_HASH_KEY(table, key) hash_key((table)->private_data, key)
+#define SH_EQUAL(table, a, b) same_key((table)->private_data, a, b)
+#define SH_STORE_HASH
+#define SH_GET_HASH(table, group) ((group)->hash)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+typedef struct Gathering
+{
+	groups_hash *groups;
+	Changes		changes;
+	uint32		most_groups;	/* that fit into memory */
+} Gathering;
+
+/* Room for this many changes; false if that is too much. */
+static bool
+begin_gathering(Maintenance *maintenance, Gathering *gathering, int64 rows)
+{
+	int64		memory = work_mem * INT64CONST(1024);
+	int64		per_row = sizeof(Change);
+	int64		per_key = 2 * sizeof(KeyGroup);
+
+	/* estimates will do: the transition tables themselves are in memory or on disk */
+	if (maintenance->attachment->kind != FAV_KIND_INTEGER)
+		per_row += 64;
+	if (!maintenance->key_type->typbyval)
+		per_key += 32;
+	if (rows > Min(memory / per_row, END_OF_CHAIN - 1) || (rows > FEW_KEYS && !keys_have_hashes(maintenance)))
+		return false;
+	gathering->most_groups = Max((memory - rows * per_row) / per_key, FEW_KEYS);
+	gathering->groups = groups_create(CurrentMemoryContext, FEW_KEYS, maintenance);
+	gathering->changes.list = MemoryContextAllocHuge(CurrentMemoryContext, Max(rows, 1) * sizeof(Change));
+	gathering->changes.count = 0;
+	gathering->changes.room = rows;
+	return true;
+}
+
+static bool
+gather(const Maintenance *maintenance, Datum key, Datum element, int32 delta, void *argument)
+{
+	Gathering  *gathering = argument;
+	uint32		at = gathering->changes.count;
+	Change	   *change = append_change(&gathering->changes);
+	KeyGroup   *group;
+	bool		found;
+
+	group = groups_insert(gathering->groups, key, &found);
+	if (!found)
+	{
+		group->key = copy_key(maintenance, key);
+		group->first = END_OF_CHAIN;
+		group->count = 0;
+	}
+	copy_change(maintenance, change, element, delta);
+	change->next = group->first;
+	group->first = at;
+	group->count++;
+	return gathering->groups->members <= gathering->most_groups;
+}
+
+static int
+compare_groups(const void *a, const void *b, void *argument)
+{
+	return ApplySortComparator(((const KeyGroup *) a)->key, false, ((const KeyGroup *) b)->key, false,
+							   (SortSupport) argument);
+}
+
+/* All groups, in the order of their keys. */
+static KeyGroup *
+sort_groups(const Maintenance *maintenance, const Gathering *gathering, uint32 *count)
+{
+	KeyGroup   *list = MemoryContextAllocHuge(CurrentMemoryContext,
+											  Max(gathering->groups->members, 1) * sizeof(KeyGroup));
+	groups_iterator iterator;
+	KeyGroup   *group;
+
+	*count = 0;
+	groups_start_iterate(gathering->groups, &iterator);
+	while ((group = groups_iterate(gathering->groups, &iterator)) != NULL)
+		list[(*count)++] = *group;
+	if (*count > 1)
 	{
 		SortSupportData sort;
 
@@ -410,54 +556,38 @@ apply_list(const Maintenance *maintenance, Changes *changes)
 		sort.ssup_cxt = CurrentMemoryContext;
 		sort.ssup_collation = maintenance->attachment->key.collation;
 		PrepareSortSupportFromOrderingOp(maintenance->attachment->key_less, &sort);
-		qsort_arg(changes->list, changes->count, sizeof(Change), compare_keys, &sort);
+		qsort_arg(list, *count, sizeof(KeyGroup), compare_groups, &sort);
 	}
-	old = MemoryContextSwitchTo(maintenance->per_key);
-	for (i = 1; i <= changes->count; i++)
-		if (i == changes->count || !same_key(maintenance, changes->list[from].key, changes->list[i].key))
-		{
-			Changes		group = {&changes->list[from], i - from, i - from};
+	return list;
+}
 
-			change_key(maintenance, changes->list[from].key, &group);
-			MemoryContextReset(maintenance->per_key);
-			from = i;
-		}
+static void
+apply_gathered(const Maintenance *maintenance, const Gathering *gathering)
+{
+	MemoryContext old = CurrentMemoryContext;
+	uint32		count;
+	KeyGroup   *list = sort_groups(maintenance, gathering, &count);
+	uint32		i;
+
+	MemoryContextSwitchTo(maintenance->per_key);
+	for (i = 0; i < count; i++)
+	{
+		Changes		changes = {NULL, 0, list[i].count};
+		uint32		at;
+
+		CHECK_FOR_INTERRUPTS();
+		changes.list = MemoryContextAllocHuge(CurrentMemoryContext, changes.room * sizeof(Change));
+		for (at = list[i].first; at != END_OF_CHAIN; at = gathering->changes.list[at].next)
+			changes.list[changes.count++] = gathering->changes.list[at];
+		change_key(maintenance, list[i].key, &changes);
+		MemoryContextReset(maintenance->per_key);
+	}
 	MemoryContextSwitchTo(old);
 }
 
-/* Calls `take` for every row of a transition table. */
-static void
-each_row(const Maintenance *maintenance, Relation relation, Tuplestorestate *table, int32 delta,
-		 void (*take) (const Maintenance *maintenance, const Change *change, void *argument), void *argument)
-{
-	TupleTableSlot *slot;
-	Change		change;
-	int			pointer;
-
-	if (table == NULL)
-		return;
-	/* other triggers read the same table: leave their positions alone */
-	pointer = tuplestore_alloc_read_pointer(table, EXEC_FLAG_REWIND);
-	tuplestore_select_read_pointer(table, pointer);
-	tuplestore_rescan(table);
-	slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsMinimalTuple);
-	while (tuplestore_gettupleslot(table, true, false, slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (read_change(maintenance, slot, delta, &change))
-			take(maintenance, &change, argument);
-	}
-	ExecDropSingleTupleTableSlot(slot);
-}
-
-static void
-take_into_list(const Maintenance *maintenance, const Change *change, void *argument)
-{
-	Change	   *copy = append_change((Changes *) argument);
-
-	*copy = *change;
-	copy_change(maintenance, copy);
-}
+/*
+ * On disk: all rows sorted by key, and the changes of one key in memory.
+ */
 
 typedef struct Sorter
 {
@@ -465,23 +595,23 @@ typedef struct Sorter
 	TupleTableSlot *slot;
 } Sorter;
 
-static void
-take_into_sort(const Maintenance *maintenance, const Change *change, void *argument)
+static bool
+put_into_sort(const Maintenance *maintenance, Datum key, Datum element, int32 delta, void *argument)
 {
 	Sorter	   *sorter = argument;
 	TupleTableSlot *slot = sorter->slot;
 
 	(void) maintenance;
 	ExecClearTuple(slot);
-	slot->tts_values[0] = change->key;
-	slot->tts_values[1] = change->element;
-	slot->tts_values[2] = Int32GetDatum(change->delta);
+	slot->tts_values[0] = key;
+	slot->tts_values[1] = element;
+	slot->tts_values[2] = Int32GetDatum(delta);
 	memset(slot->tts_isnull, false, 3 * sizeof(bool));
 	ExecStoreVirtualTuple(slot);
 	tuplesort_puttupleslot(sorter->sort, slot);
+	return true;
 }
 
-/* Too many for that: sort them on disk, and hold those of one key. */
 static void
 apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_table, Tuplestorestate *new_table)
 {
@@ -502,16 +632,14 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 	sorter.slot = MakeSingleTupleTableSlot(descriptor, &TTSOpsVirtual);
 	sorter.sort = tuplesort_begin_heap(descriptor, 1, &sort_column, &attachment->key_less,
 									   &attachment->key.collation, &nulls_first, work_mem, NULL, false);
-	each_row(maintenance, relation, old_table, -1, take_into_sort, &sorter);
-	each_row(maintenance, relation, new_table, 1, take_into_sort, &sorter);
+	take_rows(maintenance, relation, old_table, -1, put_into_sort, &sorter);
+	take_rows(maintenance, relation, new_table, 1, put_into_sort, &sorter);
 	tuplesort_performsort(sorter.sort);
 
 	sorted = MakeSingleTupleTableSlot(descriptor, &TTSOpsMinimalTuple);
 	MemoryContextSwitchTo(maintenance->per_key);
 	while (tuplesort_gettupleslot(sorter.sort, true, false, sorted, NULL))
 	{
-		Change	   *change;
-
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(sorted);
 		if (changes.count > 0 && !same_key(maintenance, key, sorted->tts_values[0]))
@@ -520,12 +648,10 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 			MemoryContextReset(maintenance->per_key);
 			changes = (Changes) {NULL, 0, 0};
 		}
-		change = append_change(&changes);
-		change->key = sorted->tts_values[0];
-		change->element = sorted->tts_values[1];
-		change->delta = DatumGetInt32(sorted->tts_values[2]);
-		copy_change(maintenance, change);
-		key = changes.list[0].key;
+		if (changes.count == 0)
+			key = copy_key(maintenance, sorted->tts_values[0]);
+		copy_change(maintenance, append_change(&changes), sorted->tts_values[1],
+					DatumGetInt32(sorted->tts_values[2]));
 	}
 	if (changes.count > 0)
 		change_key(maintenance, key, &changes);
@@ -533,19 +659,6 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 	ExecDropSingleTupleTableSlot(sorted);
 	ExecDropSingleTupleTableSlot(sorter.slot);
 	tuplesort_end(sorter.sort);
-}
-
-/* An estimate will do: the transition tables themselves are in memory or on disk. */
-static bool
-fits_into_memory(const Maintenance *maintenance, int64 rows)
-{
-	int64		bytes = sizeof(Change);
-
-	if (!maintenance->key_type->typbyval)
-		bytes += 32;
-	if (maintenance->attachment->kind != FAV_KIND_INTEGER)
-		bytes += 64;
-	return rows <= work_mem * INT64CONST(1024) / bytes;
 }
 
 /*
@@ -557,32 +670,35 @@ maintain_statement(Maintenance *maintenance, Relation relation, Tuplestorestate 
 {
 	int64		rows = (old_table ? tuplestore_tuple_count(old_table) : 0) +
 		(new_table ? tuplestore_tuple_count(new_table) : 0);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav changes", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Gathering	gathering;
 
-	if (fits_into_memory(maintenance, rows))
-	{
-		Changes		changes = {NULL, 0, 0};
-
-		each_row(maintenance, relation, old_table, -1, take_into_list, &changes);
-		each_row(maintenance, relation, new_table, 1, take_into_list, &changes);
-		apply_list(maintenance, &changes);
-	}
+	if (begin_gathering(maintenance, &gathering, rows) &&
+		take_rows(maintenance, relation, old_table, -1, gather, &gathering) &&
+		take_rows(maintenance, relation, new_table, 1, gather, &gathering))
+		apply_gathered(maintenance, &gathering);
 	else
+	{
+		MemoryContextReset(context);
 		apply_sorted(maintenance, relation, old_table, new_table);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }
 
 static void
 maintain_row(Maintenance *maintenance, TriggerData *data)
 {
 	bool		is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
-	Changes		changes = {NULL, 0, 0};
-	Change		change;
+	Gathering	gathering;
 
-	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event) && read_change(maintenance, data->tg_trigslot, -1, &change))
-		take_into_list(maintenance, &change, &changes);
-	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event) &&
-		read_change(maintenance, is_update ? data->tg_newslot : data->tg_trigslot, 1, &change))
-		take_into_list(maintenance, &change, &changes);
-	apply_list(maintenance, &changes);
+	begin_gathering(maintenance, &gathering, 2);
+	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event))
+		take_row(maintenance, data->tg_trigslot, -1, gather, &gathering);
+	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event))
+		take_row(maintenance, is_update ? data->tg_newslot : data->tg_trigslot, 1, gather, &gathering);
+	apply_gathered(maintenance, &gathering);
 }
 
 /*
@@ -730,7 +846,7 @@ fav_maintain(PG_FUNCTION_ARGS)
 	maintenance.attachment = attachment;
 	maintenance.key_number = watch->key_number;
 	maintenance.element_number = watch->element_number;
-	maintenance.key_type = lookup_type_cache(attachment->key.type, TYPECACHE_EQ_OPR_FINFO);
+	maintenance.key_type = lookup_type_cache(attachment->key.type, TYPECACHE_EQ_OPR_FINFO | TYPECACHE_HASH_PROC_FINFO);
 	maintenance.per_key = AllocSetContextCreate(CurrentMemoryContext, "fav maintenance", ALLOCSET_DEFAULT_SIZES);
 	if (unlikely(attachment->renamed))
 		fav_catalog_rename(attachment);
@@ -742,6 +858,7 @@ fav_maintain(PG_FUNCTION_ARGS)
 		maintenance.look_up_gone = true;
 		maintenance.look_up_new = !TRIGGER_FIRED_BY_DELETE(data->tg_event) && row_is_outdated(data);
 		maintenance.add_first = !TRIGGER_FIRED_BY_INSERT(data->tg_event) && row_is_ours(data);
+		maintenance.distinct = false;
 		maintain_row(&maintenance, data);
 	}
 	else
@@ -750,6 +867,8 @@ fav_maintain(PG_FUNCTION_ARGS)
 		maintenance.look_up_gone = !attachment->unique || statement.several || statement.nested;
 		maintenance.look_up_new = statement.nested;
 		maintenance.add_first = statement.nested;
+		maintenance.distinct = attachment->unique && !statement.several && !statement.nested &&
+			trigger != FAV_TRIGGER_UPDATE;
 		maintain_statement(&maintenance, data->tg_relation,
 						   trigger == FAV_TRIGGER_INSERT ? NULL : data->tg_oldtable,
 						   trigger == FAV_TRIGGER_DELETE ? NULL : data->tg_newtable);
