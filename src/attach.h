@@ -24,6 +24,7 @@
 
 #include "elements.h"
 #include "executor/spi.h"
+#include "hashset.h"
 #include "nodes/pg_list.h"
 #include "utils/rel.h"
 
@@ -200,9 +201,8 @@ extern bool fav_statement_brings(const FavWatch *watch, CommandId command);
 extern void fav_catalog_rename(FavAttachment *attachment);
 
 /* rebuild.c */
-extern FavParams fav_params_for(const FavAttachment *attachment, uint64 count);
 extern Datum fav_empty_filter(const FavAttachment *attachment);
-extern Datum fav_build_filter(const FavAttachment *attachment, uint64_t *hashes, size_t count);
+extern Datum fav_build_filter(const FavParams *wanted, FavHashSet *set);
 extern Datum fav_build_key(FavAttachment *attachment, Datum key);
 extern bool fav_is_worn(const FavFilter *filter);
 extern void fav_build_all(FavAttachment *attachment, bool fresh);

@@ -187,6 +187,79 @@ look_up(const Maintenance *maintenance, Datum key, Changes *changes)
 	pfree(elements);
 }
 
+/* In the filter that is edited; one that the user made may have another seed than ours. */
+static inline uint64_t
+hash_in(const FavEditor *editor, const FavAttachment *attachment, const Change *change)
+{
+	uint64_t	seed = editor->filter.params.seed;
+
+	if (likely(seed == attachment->params.seed))
+		return change->hash;
+	return fav_hash_datum(attachment->kind, change->element, seed);
+}
+
+/* All that goes, or all that comes. */
+static void
+edit_each(const Maintenance *maintenance, FavEditor *editor, const Changes *changes, bool comes)
+{
+	size_t		i;
+
+	for (i = 0; i < changes->count; i++)
+	{
+		const Change *change = &changes->list[i];
+		uint64_t	hash;
+
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if ((change->delta > 0) != comes)
+			continue;
+		hash = hash_in(editor, maintenance->attachment, change);
+		if (comes || maintenance->add_first)
+			fav_require(fav_editor_add(editor, hash));
+		if (!comes)
+			fav_require(fav_editor_del(editor, hash));
+	}
+}
+
+static size_t
+count_new(const Changes *changes)
+{
+	size_t		count = 0;
+	size_t		i;
+
+	for (i = 0; i < changes->count; i++)
+		count += changes->list[i].delta > 0;
+	return count;
+}
+
+static FavHashSet
+set_with_room(size_t room)
+{
+	FavHashSet	set = {MemoryContextAllocHuge(CurrentMemoryContext, room * sizeof(uint64)), 0, 0, room};
+
+	return set;
+}
+
+/*
+ * A filter without slices knows the hash of each of its elements.  If it is about
+ * to get its first slice, let that have the right size at once, and be filled at
+ * once: much faster than one by one, and not worn out as soon as it is full.
+ */
+static Datum
+outgrow_recent(const Maintenance *maintenance, const FavEditor *editor, const Changes *changes)
+{
+	const FavFilter *filter = &editor->filter;
+	FavHashSet	set = set_with_room(filter->nrecent + count_new(changes));
+	size_t		i;
+
+	for (i = 0; i < filter->nrecent; i++)
+		set.hashes[set.count++] = fav_load64(filter->recent + 8 * i);
+	for (i = 0; i < changes->count; i++)
+		if (changes->list[i].delta > 0)
+			set.hashes[set.count++] = hash_in(editor, maintenance->attachment, &changes->list[i]);
+	return fav_build_filter(&filter->params, &set);
+}
+
 /* The filter with the changes made; rebuilt if that wears it out. */
 static Datum
 edit_filter(const Maintenance *maintenance, Datum key, Datum old, bool isnull, const Changes *changes)
@@ -197,8 +270,6 @@ edit_filter(const Maintenance *maintenance, Datum key, Datum old, bool isnull, c
 	FavFilter	filter;
 	FavProblem	problem;
 	Datum		datum;
-	int			pass;
-	size_t		i;
 
 	if (isnull)
 		fav_editor_new(editor, &attachment->params);
@@ -213,34 +284,18 @@ edit_filter(const Maintenance *maintenance, Datum key, Datum old, bool isnull, c
 	}
 
 	/* what goes first: it makes room */
-	for (pass = -1; pass <= 1; pass += 2)
-		for (i = 0; i < changes->count; i++)
-		{
-			const Change *change = &changes->list[i];
-			uint64_t	seed = editor->filter.params.seed;
-			uint64_t	hash = change->hash;
-
-			if (change->delta * pass <= 0)
-				continue;
-			if (i % FAV_INTERRUPT_EVERY == 0)
-				CHECK_FOR_INTERRUPTS();
-			/* a filter that the user made may have another seed than ours */
-			if (unlikely(seed != attachment->params.seed))
-				hash = fav_hash_datum(attachment->kind, change->element, seed);
-			if (pass > 0)
-				fav_require(fav_editor_add(editor, hash));
-			else
-			{
-				if (maintenance->add_first)
-					fav_require(fav_editor_add(editor, hash));
-				fav_require(fav_editor_del(editor, hash));
-			}
-		}
-	fav_require(fav_editor_finish(editor, &result));
-	if (fav_is_worn(result))
-		datum = fav_build_key(attachment, key);
+	edit_each(maintenance, editor, changes, false);
+	if (editor->filter.nslices == 0 && editor->filter.nrecent + count_new(changes) > FAV_RECENT_MAX)
+		datum = outgrow_recent(maintenance, editor, changes);
 	else
-		datum = fav_make_datum(result);
+	{
+		edit_each(maintenance, editor, changes, true);
+		fav_require(fav_editor_finish(editor, &result));
+		if (fav_is_worn(result))
+			datum = fav_build_key(attachment, key);
+		else
+			datum = fav_make_datum(result);
+	}
 	fav_editor_close(editor);
 	pfree(editor);
 	return datum;
@@ -289,14 +344,13 @@ change_one(const Maintenance *maintenance, Datum key, const Change *change)
 static Datum
 first_filter(const Maintenance *maintenance, const Changes *changes)
 {
-	uint64_t   *hashes = MemoryContextAllocHuge(CurrentMemoryContext, changes->count * sizeof(uint64_t));
-	size_t		count = 0;
+	FavHashSet	set = set_with_room(changes->count);
 	size_t		i;
 
 	for (i = 0; i < changes->count; i++)
 		if (changes->list[i].delta > 0)
-			hashes[count++] = changes->list[i].hash;
-	return fav_build_filter(maintenance->attachment, hashes, count);
+			set.hashes[set.count++] = changes->list[i].hash;
+	return fav_build_filter(&maintenance->attachment->params, &set);
 }
 
 /* Apply the changes of one key. */

@@ -60,15 +60,6 @@ capacity_for(uint64 count)
 	return Max(count + count / 3, FAV_DEFAULT_CAPACITY);
 }
 
-FavParams
-fav_params_for(const FavAttachment *attachment, uint64 count)
-{
-	FavParams	params = attachment->params;
-
-	params.capacity = capacity_for(count);
-	return params;
-}
-
 Datum
 fav_empty_filter(const FavAttachment *attachment)
 {
@@ -78,30 +69,16 @@ fav_empty_filter(const FavAttachment *attachment)
 	return fav_finish_edit(&editor);
 }
 
-static int
-compare_hashes(const void *a, const void *b)
-{
-	uint64_t	left = *(const uint64_t *) a;
-	uint64_t	right = *(const uint64_t *) b;
-
-	return left < right ? -1 : left > right;
-}
-
-/* Sorts the hashes in place. */
+/* With these parameters, but for the capacity, which may become larger. */
 Datum
-fav_build_filter(const FavAttachment *attachment, uint64_t *hashes, size_t count)
+fav_build_filter(const FavParams *wanted, FavHashSet *set)
 {
 	FavEditor	editor;
-	FavParams	params;
-	size_t		unique = 0;
-	size_t		i;
+	FavParams	params = *wanted;
 
-	qsort(hashes, count, sizeof(uint64_t), compare_hashes);
-	for (i = 0; i < count; i++)
-		if (unique == 0 || hashes[unique - 1] != hashes[i])
-			hashes[unique++] = hashes[i];
-	params = fav_params_for(attachment, unique);
-	fav_require(fav_editor_build(&editor, &params, hashes, unique));
+	fav_hashset_settle(set);
+	params.capacity = Max(params.capacity, capacity_for(set->count));
+	fav_require(fav_editor_build(&editor, &params, set->hashes, set->count));
 	return fav_finish_edit(&editor);
 }
 
@@ -185,26 +162,6 @@ fav_insert_filter(FavAttachment *attachment, Datum key, Datum filter)
  * Reading the source
  */
 
-typedef struct HashList
-{
-	uint64_t   *hashes;
-	size_t		count;
-	size_t		room;
-} HashList;
-
-static void
-append_hash(HashList *list, uint64_t hash)
-{
-	if (list->count == list->room)
-	{
-		list->room = Max(2 * list->room, 1024);
-		list->hashes = list->hashes == NULL ?
-			MemoryContextAllocHuge(CurrentMemoryContext, list->room * sizeof(uint64_t)) :
-			repalloc_huge(list->hashes, list->room * sizeof(uint64_t));
-	}
-	list->hashes[list->count++] = hash;
-}
-
 static uint64_t
 hash_element(const FavAttachment *attachment, Datum element)
 {
@@ -216,7 +173,7 @@ Datum
 fav_build_key(FavAttachment *attachment, Datum key)
 {
 	Portal		portal = SPI_cursor_open(NULL, fav_attachment_plan(attachment, FAV_QUERY_SCAN), &key, NULL, false);
-	HashList	list = {NULL, 0, 0};
+	FavHashSet	set = {NULL, 0, 0, 0};
 	Datum		filter;
 	uint64		i;
 
@@ -231,21 +188,21 @@ fav_build_key(FavAttachment *attachment, Datum key)
 			Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
 
 			if (!isnull)
-				append_hash(&list, hash_element(attachment, element));
+				fav_hashset_add(&set, hash_element(attachment, element), CurrentMemoryContext);
 		}
 		SPI_freetuptable(SPI_tuptable);
 	}
 	SPI_cursor_close(portal);
-	filter = fav_build_filter(attachment, list.hashes, list.count);
-	if (list.hashes != NULL)
-		pfree(list.hashes);
+	filter = fav_build_filter(&attachment->params, &set);
+	if (set.hashes != NULL)
+		pfree(set.hashes);
 	return filter;
 }
 
 static void
-write_built(FavAttachment *attachment, Datum key, HashList *list, bool fresh)
+write_built(FavAttachment *attachment, Datum key, FavHashSet *set, bool fresh)
 {
-	Datum		filter = fav_build_filter(attachment, list->hashes, list->count);
+	Datum		filter = fav_build_filter(&attachment->params, set);
 
 	if (fresh && fav_insert_filter(attachment, key, filter))
 		return;
@@ -266,7 +223,7 @@ fav_build_all(FavAttachment *attachment, bool fresh)
 	TypeCacheEntry *type = lookup_type_cache(attachment->key.type, TYPECACHE_EQ_OPR_FINFO);
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav build", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
-	HashList	list = {NULL, 0, 0};
+	FavHashSet	set = {NULL, 0, 0, 0};
 	SPIPlanPtr	plan = fav_attachment_plan(attachment, FAV_QUERY_SCAN_ALL);
 	Portal		portal;
 	Datum		current = (Datum) 0;
@@ -311,21 +268,21 @@ fav_build_all(FavAttachment *attachment, bool fresh)
 				continue;
 			if (any && !DatumGetBool(FunctionCall2Coll(&type->eq_opr_finfo, attachment->key.collation, current, key)))
 			{
-				write_built(attachment, current, &list, fresh);
+				write_built(attachment, current, &set, fresh);
 				MemoryContextReset(per_key);
-				list = (HashList) {NULL, 0, 0};
+				set = (FavHashSet) {NULL, 0, 0, 0};
 				any = false;
 			}
 			if (!any)
 				current = datumCopy(key, type->typbyval, type->typlen);
 			any = true;
-			append_hash(&list, hash_element(attachment, element));
+			fav_hashset_add(&set, hash_element(attachment, element), per_key);
 		}
 		SPI_freetuptable(rows);
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (any)
-		write_built(attachment, current, &list, fresh);
+		write_built(attachment, current, &set, fresh);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(per_key);
 	SPI_cursor_close(portal);
