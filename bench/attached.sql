@@ -27,24 +27,30 @@ INSERT INTO pairs_attached SELECT * FROM pairs_none;
 SELECT setval('turn', 1000000) \g /dev/null
 VACUUM ANALYZE;
 
--- 100,000 new pairs over all users, by INSERT ... SELECT and by COPY, taken out again after.
-CREATE PROCEDURE bulk(pairs text, contender text, dir text) LANGUAGE plpgsql AS $$
-DECLARE
-	first bigint := nextval('turn');
-	started timestamptz;
+-- 100,000 new pairs over all users, by INSERT ... SELECT and by COPY.  Each is measured on tables
+-- made for it, so that nobody works on what earlier rounds have left behind: as above, 1,000 users
+-- with 100 pairs each.
+CREATE PROCEDURE bulk_begin(contender text) LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM setval('turn', first + 200000);
-	started := clock_timestamp();
-	EXECUTE format('INSERT INTO %I SELECT 1 + n %% 1000, %s + n FROM generate_series(1, 100000) n', pairs, first);
-	COMMIT;
-	INSERT INTO results(section, ids, size, contender, value) VALUES ('attached, bulk', 'INSERT ... SELECT', 0,
-		contender, extract(epoch FROM clock_timestamp() - started) * 1000);
+	SET LOCAL client_min_messages = warning;
+	DROP TABLE IF EXISTS bulk, bulk_fav;
+	CREATE TABLE bulk(LIKE pairs_none INCLUDING ALL);
+	INSERT INTO bulk SELECT u, n FROM generate_series(1, 1000) u, generate_series(1, 100) n;
+	IF contender = 'trigger by hand' THEN
+		TRUNCATE hand_filters;
+		INSERT INTO hand_filters SELECT user_id, fav_agg(post_id) FROM bulk GROUP BY user_id;
+		CREATE TRIGGER by_hand AFTER INSERT OR DELETE ON bulk FOR EACH ROW EXECUTE FUNCTION by_hand();
+	ELSIF contender = 'fav_attach' THEN
+		PERFORM fav_attach('bulk', 'user_id', 'post_id');
+	END IF;
+END $$;
 
-	EXECUTE format('COPY (SELECT 1 + n %% 1000, %s + 100000 + n FROM generate_series(1, 100000) n) TO %L',
-		first, dir || '/pairs');
-	started := clock_timestamp();
-	EXECUTE format('COPY %I FROM %L', pairs, dir || '/pairs');
+CREATE PROCEDURE bulk_measure(contender text, kind text, statement text) LANGUAGE plpgsql AS $$
+DECLARE
+	started timestamptz := clock_timestamp();
+BEGIN
+	EXECUTE statement;
 	COMMIT;
-	INSERT INTO results(section, ids, size, contender, value) VALUES ('attached, bulk', 'COPY', 0,
+	INSERT INTO results(section, ids, size, contender, value) VALUES ('attached, bulk', kind, 0,
 		contender, extract(epoch FROM clock_timestamp() - started) * 1000);
 END $$;
