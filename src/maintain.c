@@ -68,6 +68,8 @@ typedef struct Change
 	uint32		next;			/* of the same key, while they are being gathered */
 } Change;
 
+#define END_OF_CHAIN	PG_UINT32_MAX
+
 /* A growing list of them. */
 typedef struct Changes
 {
@@ -450,6 +452,7 @@ copy_change(const Maintenance *maintenance, Change *change, Datum element, int32
 	change->element = element;
 	change->hash = fav_hash_datum(attachment->kind, element, attachment->params.seed);
 	change->delta = delta;
+	change->next = END_OF_CHAIN;
 }
 
 /*
@@ -500,12 +503,23 @@ take_rows(const Maintenance *maintenance, Relation relation, Tuplestorestate *ta
 	return more;
 }
 
+/* One row only: nothing to gather. */
+static bool
+apply_row(const Maintenance *maintenance, Datum key, Datum element, int32 delta, void *argument)
+{
+	Change		change;
+	Changes		changes = {&change, 1, 1};
+
+	(void) argument;
+	copy_change(maintenance, &change, element, delta);
+	change_key(maintenance, copy_key(maintenance, key), &changes);
+	return true;
+}
+
 /*
  * In memory: by a hash table of the keys, each with a chain of its changes.  Only
  * the keys are sorted, of which there are fewer, and copied once each.
  */
-
-#define END_OF_CHAIN	PG_UINT32_MAX
 
 typedef struct KeyGroup
 {
@@ -724,10 +738,18 @@ maintain_statement(Maintenance *maintenance, Relation relation, Tuplestorestate 
 {
 	int64		rows = (old_table ? tuplestore_tuple_count(old_table) : 0) +
 		(new_table ? tuplestore_tuple_count(new_table) : 0);
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav changes", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
+	MemoryContext context;
+	MemoryContext old;
 	Gathering	gathering;
 
+	if (rows == 1)
+	{
+		take_rows(maintenance, relation, old_table, -1, apply_row, NULL);
+		take_rows(maintenance, relation, new_table, 1, apply_row, NULL);
+		return;
+	}
+	context = AllocSetContextCreate(CurrentMemoryContext, "fav changes", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
 	if (begin_gathering(maintenance, &gathering, rows) &&
 		take_rows(maintenance, relation, old_table, -1, gather, &gathering) &&
 		take_rows(maintenance, relation, new_table, 1, gather, &gathering))
