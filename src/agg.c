@@ -15,7 +15,10 @@
 typedef struct AggState
 {
 	FavParams	params;			/* capacity 0: none was given */
+	MemoryContext context;		/* where all of it lives */
 	FavHashSet	set;
+	const uint8_t *stored;		/* of a deserialized state: its hashes where they came */
+	size_t		nstored;
 } AggState;
 
 PG_FUNCTION_INFO_V1(fav_agg_combine);
@@ -60,19 +63,29 @@ check_same_params(const FavParams *first, const FavParams *now)
 						   first->capacity, now->capacity)));
 }
 
-static inline Datum
+static AggState *
+new_state(MemoryContext context, const FavParams *params)
+{
+	AggState   *state = MemoryContextAllocZero(context, sizeof(AggState));
+
+	state->params = *params;
+	state->context = context;
+	return state;
+}
+
+/* Called for each row: a function for each kind, with no more calls in it. */
+static pg_attribute_always_inline Datum
 agg_transition(FunctionCallInfo fcinfo, FavKind kind)
 {
-	MemoryContext context = fav_aggregate_context(fcinfo);
 	AggState   *state;
 
 	if (PG_ARGISNULL(0))
 	{
+		MemoryContext context = fav_aggregate_context(fcinfo);
 		FavParams	params = agg_params(fcinfo);
 
 		fav_check_params(&params);
-		state = MemoryContextAllocZero(context, sizeof(AggState));
-		state->params = params;
+		state = new_state(context, &params);
 	}
 	else
 	{
@@ -85,7 +98,7 @@ agg_transition(FunctionCallInfo fcinfo, FavKind kind)
 		}
 	}
 	if (!PG_ARGISNULL(1))
-		fav_hashset_add(&state->set, fav_hash_datum(kind, PG_GETARG_DATUM(1), state->params.seed), context);
+		fav_hashset_add(&state->set, fav_hash_datum(kind, PG_GETARG_DATUM(1), state->params.seed), state->context);
 	PG_RETURN_POINTER(state);
 }
 
@@ -113,12 +126,9 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(state);
 	}
 	if (state == NULL)
-	{
-		state = MemoryContextAllocZero(context, sizeof(AggState));
-		state->params = other->params;
-	}
+		state = new_state(context, &other->params);
 	check_same_params(&state->params, &other->params);
-	fav_hashset_merge(&state->set, &other->set, context);
+	fav_hashset_merge(&state->set, other->stored, other->nstored, context);
 	PG_RETURN_POINTER(state);
 }
 
@@ -141,27 +151,28 @@ fav_agg_serialize(PG_FUNCTION_ARGS)
 	result = palloc(VARHDRSZ + sizeof(FavParams) + size);
 	SET_VARSIZE(result, VARHDRSZ + sizeof(FavParams) + size);
 	memcpy(VARDATA(result), &state->params, sizeof(FavParams));
-	if (size > 0)
-		memcpy(VARDATA(result) + sizeof(FavParams), state->set.hashes, size);
+	fav_hashset_store(&state->set, (uint8_t *) VARDATA(result) + sizeof(FavParams));
 	PG_RETURN_BYTEA_P(result);
 }
 
+/*
+ * The state is for fav_agg_combine alone, which is called before the argument goes
+ * away: its hashes stay in there.
+ */
 Datum
 fav_agg_deserialize(PG_FUNCTION_ARGS)
 {
 	bytea	   *bytes = PG_GETARG_BYTEA_PP(0);
-	Size		size = VARSIZE_ANY_EXHDR(bytes) - sizeof(FavParams);
+	Size		size = VARSIZE_ANY_EXHDR(bytes);
 	AggState   *state;
 
 	fav_aggregate_context(fcinfo);
+	if (size < sizeof(FavParams) || (size - sizeof(FavParams)) % sizeof(uint64) != 0)
+		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
 	state = palloc0(sizeof(AggState));
 	memcpy(&state->params, VARDATA_ANY(bytes), sizeof(FavParams));
-	state->set.count = state->set.sorted = state->set.room = size / sizeof(uint64);
-	if (size > 0)
-	{
-		state->set.hashes = palloc(size);
-		memcpy(state->set.hashes, VARDATA_ANY(bytes) + sizeof(FavParams), size);
-	}
+	state->stored = (const uint8_t *) VARDATA_ANY(bytes) + sizeof(FavParams);
+	state->nstored = (size - sizeof(FavParams)) / sizeof(uint64);
 	PG_RETURN_POINTER(state);
 }
 
@@ -172,6 +183,8 @@ fav_agg_final(PG_FUNCTION_ARGS)
 	AggState   *state;
 	FavParams	params;
 	FavEditor	editor;
+	FavSpan    *spans;
+	size_t		nspans;
 
 	fav_aggregate_context(fcinfo);
 	if (PG_ARGISNULL(0))
@@ -181,6 +194,7 @@ fav_agg_final(PG_FUNCTION_ARGS)
 	params = state->params;
 	if (params.capacity == 0)
 		params.capacity = state->set.count > FAV_RECENT_MAX ? state->set.count : FAV_DEFAULT_CAPACITY;
-	fav_require(fav_editor_build(&editor, &params, state->set.hashes, state->set.count));
+	spans = fav_hashset_spans(&state->set, &nspans);
+	fav_require(fav_editor_build_spans(&editor, &params, spans, nspans));
 	return fav_finish_edit(&editor);
 }

@@ -1,35 +1,84 @@
 /*
  * hashset.h
  *		A growing set of 64-bit hashes: the state of the aggregates.
+ *
+ * A zeroed one is empty.  What is added may be there already; settle before you
+ * look at it.
  */
 #ifndef FAV_HASHSET_H
 #define FAV_HASHSET_H
 
 #include "fav.h"
 
+typedef struct FavHashBuckets FavHashBuckets;
+
 typedef struct FavHashSet
 {
-	uint64	   *hashes;			/* the first `sorted` ascend and are unique */
-	size_t		count;
+	uint64	   *hashes;			/* few of them: the first `sorted` ascend and are unique */
+	size_t		count;			/* of all hashes, once it is settled */
 	size_t		sorted;
 	size_t		room;
+	FavHashBuckets *many;		/* NULL as long as they are few */
 } FavHashSet;
 
-/* Sort and remove duplicates. */
+/* Hashes are dealt out by their leading bits, so many. */
+#define FAV_BUCKET_BITS		8
+
+typedef struct FavHashBucket
+{
+	uint64	   *next;			/* where the next hash goes in the last chunk */
+	uint64	   *end;			/* of the last chunk */
+	uint64	  **chunks;
+	uint32		nchunks;
+	uint32		room;			/* for pointers to chunks */
+	size_t		sorted;			/* so many of the first ascend and are unique */
+} FavHashBucket;
+
+struct FavHashBuckets
+{
+	size_t		nchunks;		/* of all buckets */
+	size_t		limit;			/* with so many chunks it is time to look for duplicates */
+	FavHashBucket buckets[1 << FAV_BUCKET_BITS];
+};
+
+/* Make room for one more, in its bucket if there are buckets (then) or in the array. */
+extern void fav_hashset_grow(FavHashSet *set, uint64 hash, MemoryContext context);
+
+/* Remove duplicates and count. */
 extern void fav_hashset_settle(FavHashSet *set);
 
-/* Add all of another set, which is settled by this, too. */
-extern void fav_hashset_merge(FavHashSet *set, FavHashSet *other, MemoryContext context);
+/* All hashes of a settled set, ascending: `count` times 8 bytes, or where they are. */
+extern void fav_hashset_store(const FavHashSet *set, uint8_t *to);
+extern FavSpan *fav_hashset_spans(const FavHashSet *set, size_t *nspans);
 
-/* Make room for one more; what is added may be there already. */
-extern void fav_hashset_grow(FavHashSet *set, MemoryContext context);
+/* Add what another set stored. */
+extern void fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context);
+
+static inline FavHashBucket *
+fav_hash_bucket(FavHashBuckets *many, uint64 hash)
+{
+	return &many->buckets[hash >> (64 - FAV_BUCKET_BITS)];
+}
 
 static inline void
-fav_hashset_add(FavHashSet *set, uint64_t hash, MemoryContext context)
+fav_hashset_add(FavHashSet *set, uint64 hash, MemoryContext context)
 {
-	if (unlikely(set->count == set->room))
-		fav_hashset_grow(set, context);
-	set->hashes[set->count++] = hash;
+	FavHashBucket *bucket;
+
+	if (set->many == NULL)
+	{
+		if (unlikely(set->count == set->room))
+			fav_hashset_grow(set, hash, context);
+		if (likely(set->many == NULL))
+		{
+			set->hashes[set->count++] = hash;
+			return;
+		}
+	}
+	bucket = fav_hash_bucket(set->many, hash);
+	if (unlikely(bucket->next == bucket->end))
+		fav_hashset_grow(set, hash, context);
+	*bucket->next++ = hash;
 }
 
 #endif							/* FAV_HASHSET_H */

@@ -237,8 +237,10 @@ count_new(const Changes *changes)
 static FavHashSet
 set_with_room(size_t room)
 {
-	FavHashSet	set = {MemoryContextAllocHuge(CurrentMemoryContext, room * sizeof(uint64)), 0, 0, room};
+	FavHashSet	set = {0};
 
+	set.hashes = MemoryContextAllocHuge(CurrentMemoryContext, room * sizeof(uint64));
+	set.room = room;
 	return set;
 }
 

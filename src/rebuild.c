@@ -75,10 +75,14 @@ fav_build_filter(const FavParams *wanted, FavHashSet *set)
 {
 	FavEditor	editor;
 	FavParams	params = *wanted;
+	FavSpan    *spans;
+	size_t		nspans;
 
 	fav_hashset_settle(set);
 	params.capacity = Max(params.capacity, capacity_for(set->count));
-	fav_require(fav_editor_build(&editor, &params, set->hashes, set->count));
+	spans = fav_hashset_spans(set, &nspans);
+	fav_require(fav_editor_build_spans(&editor, &params, spans, nspans));
+	pfree(spans);
 	return fav_finish_edit(&editor);
 }
 
@@ -173,7 +177,7 @@ Datum
 fav_build_key(FavAttachment *attachment, Datum key)
 {
 	Portal		portal = SPI_cursor_open(NULL, fav_attachment_plan(attachment, FAV_QUERY_SCAN), &key, NULL, false);
-	FavHashSet	set = {NULL, 0, 0, 0};
+	FavHashSet	set = {0};
 	Datum		filter;
 	uint64		i;
 
@@ -223,7 +227,7 @@ fav_build_all(FavAttachment *attachment, bool fresh)
 	TypeCacheEntry *type = lookup_type_cache(attachment->key.type, TYPECACHE_EQ_OPR_FINFO);
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav build", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
-	FavHashSet	set = {NULL, 0, 0, 0};
+	FavHashSet	set = {0};
 	SPIPlanPtr	plan = fav_attachment_plan(attachment, FAV_QUERY_SCAN_ALL);
 	Portal		portal;
 	Datum		current = (Datum) 0;
@@ -270,7 +274,7 @@ fav_build_all(FavAttachment *attachment, bool fresh)
 			{
 				write_built(attachment, current, &set, fresh);
 				MemoryContextReset(per_key);
-				set = (FavHashSet) {NULL, 0, 0, 0};
+				set = (FavHashSet) {0};
 				any = false;
 			}
 			if (!any)

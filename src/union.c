@@ -19,6 +19,8 @@ typedef struct UnionState
 	FavParams	params;			/* of the filters without slices */
 	bool		has_params;
 	FavHashSet	set;			/* their elements */
+	const uint8_t *stored;		/* of a deserialized state: these where they came */
+	size_t		nstored;
 	struct varlena **parts;		/* the filters with slices */
 	size_t		nparts;
 	size_t		room;
@@ -155,7 +157,7 @@ fav_union_combine(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(state);
 	if (other->has_params)
 		unite_params(state, &other->params);
-	fav_hashset_merge(&state->set, &other->set, context);
+	fav_hashset_merge(&state->set, other->stored, other->nstored, context);
 	for (i = 0; i < other->nparts; i++)
 		keep_part(state, other->parts[i], context);
 	PG_RETURN_POINTER(state);
@@ -166,6 +168,7 @@ Datum
 fav_union_serialize(PG_FUNCTION_ARGS)
 {
 	UnionState *state = (UnionState *) PG_GETARG_POINTER(0);
+	UnionState	sent = *state;
 	Size		size = VARHDRSZ + sizeof(UnionState);
 	bytea	   *result;
 	char	   *at;
@@ -173,6 +176,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 
 	fav_aggregate_context(fcinfo);
 	fav_hashset_settle(&state->set);
+	sent.nstored = state->set.count;
 	size += state->set.count * sizeof(uint64);
 	for (i = 0; i < state->nparts; i++)
 		size += VARSIZE(state->parts[i]);
@@ -184,10 +188,9 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	result = palloc(size);
 	SET_VARSIZE(result, size);
 	at = VARDATA(result);
-	memcpy(at, state, sizeof(UnionState));
+	memcpy(at, &sent, sizeof(UnionState));
 	at += sizeof(UnionState);
-	if (state->set.count > 0)
-		memcpy(at, state->set.hashes, state->set.count * sizeof(uint64));
+	fav_hashset_store(&state->set, (uint8_t *) at);
 	at += state->set.count * sizeof(uint64);
 	for (i = 0; i < state->nparts; i++)
 	{
@@ -197,6 +200,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(result);
 }
 
+/* For fav_union_combine alone: the hashes stay where they came. */
 Datum
 fav_union_deserialize(PG_FUNCTION_ARGS)
 {
@@ -212,13 +216,9 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 	state = palloc0(sizeof(UnionState));
 	state->params = sent.params;
 	state->has_params = sent.has_params;
-	if (sent.set.count > 0)
-	{
-		state->set.count = state->set.sorted = state->set.room = sent.set.count;
-		state->set.hashes = palloc(sent.set.count * sizeof(uint64));
-		memcpy(state->set.hashes, at, sent.set.count * sizeof(uint64));
-		at += sent.set.count * sizeof(uint64);
-	}
+	state->stored = (const uint8_t *) at;
+	state->nstored = sent.nstored;
+	at += sent.nstored * sizeof(uint64);
 	for (i = 0; i < sent.nparts; i++)
 	{
 		struct varlena header;
@@ -259,7 +259,10 @@ fav_union_final(PG_FUNCTION_ARGS)
 	UnionState *state;
 	FavEditor	editor;
 	FavFilter	part;
+	FavSpan    *spans;
+	size_t		nspans;
 	size_t		i;
+	size_t		j;
 
 	fav_aggregate_context(fcinfo);
 	if (PG_ARGISNULL(0))
@@ -269,9 +272,10 @@ fav_union_final(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();		/* nothing but NULLs */
 
 	fav_hashset_settle(&state->set);
+	spans = fav_hashset_spans(&state->set, &nspans);
 	if (state->nparts == 0)
 	{
-		fav_require(fav_editor_build(&editor, &state->params, state->set.hashes, state->set.count));
+		fav_require(fav_editor_build_spans(&editor, &state->params, spans, nspans));
 		return fav_finish_edit(&editor);
 	}
 
@@ -286,11 +290,12 @@ fav_union_final(PG_FUNCTION_ARGS)
 	}
 	if (state->has_params)
 		check_compatible(&editor.filter.params, &state->params);
-	for (i = 0; i < state->set.count; i++)
-	{
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		fav_require(fav_editor_add(&editor, state->set.hashes[i]));
-	}
+	for (i = 0; i < nspans; i++)
+		for (j = 0; j < spans[i].count; j++)
+		{
+			if (j % FAV_INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			fav_require(fav_editor_add(&editor, spans[i].hashes[j]));
+		}
 	return fav_finish_edit(&editor);
 }

@@ -673,36 +673,47 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 
 /* Fill an empty slice with ascending hashes. */
 static void
-fill_slice(FavEditor *editor, const uint64_t *hashes, size_t count)
+fill_slice(FavEditor *editor, const FavSpan *spans, size_t nspans)
 {
 	FavFilter  *filter = &editor->filter;
+	size_t		until_pause = 0;
 	size_t		i;
+	size_t		j;
 
-	for (i = 0; i < count; i++)
-	{
-		if (i % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		if (i + 16 < count)
-			prefetch_blocks(filter, hashes[i + 16]);
-		/* where all bits are set already, to insert is to claim */
-		fav_slice_insert(&filter->slices[0], editor->own_blocks[0], filter->params.region_size, hashes[i]);
-	}
-	filter->elements = count;
+	for (i = 0; i < nspans; i++)
+		for (j = 0; j < spans[i].count; j++)
+		{
+			if (until_pause-- == 0)
+			{
+				fav_pause();
+				until_pause = FAV_PAUSE_HASHES - 1;
+			}
+			if (j + 16 < spans[i].count)
+				prefetch_blocks(filter, spans[i].hashes[j + 16]);
+			/* where all bits are set already, to insert is to claim */
+			fav_slice_insert(&filter->slices[0], editor->own_blocks[0], filter->params.region_size,
+							 spans[i].hashes[j]);
+		}
 }
 
 FavStatus
-fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *hashes, size_t count)
+fav_editor_build_spans(FavEditor *editor, const FavParams *params, const FavSpan *spans, size_t nspans)
 {
 	FavSlice   *slice = &editor->filter.slices[0];
 	FavStatus	status;
+	size_t		count = 0;
 	size_t		i;
+	size_t		j;
 
+	for (i = 0; i < nspans; i++)
+		count += spans[i].count;
 	fav_editor_new(editor, params);
 	if (count <= FAV_RECENT_MAX)
 	{
 		/* fits recent: nothing here can fail */
-		for (i = 0; i < count; i++)
-			fav_editor_add(editor, hashes[i]);
+		for (i = 0; i < nspans; i++)
+			for (j = 0; j < spans[i].count; j++)
+				fav_editor_add(editor, spans[i].hashes[j]);
 		return FAV_OK;
 	}
 
@@ -715,7 +726,8 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 		if (status != FAV_OK)
 			break;
 		editor->filter.nslices = 1;
-		fill_slice(editor, hashes, count);
+		fill_slice(editor, spans, nspans);
+		editor->filter.elements = count;
 
 		/* a few blocks may be uneven by chance: some more, then */
 		if (slice->nblocks > FAV_SMALL_SLICE || fav_room_error_fits(&editor->filter, 0))
@@ -726,6 +738,16 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 		fav_slice_widen(slice, editor->filter.params.region_size);
 	}
 	return status;
+}
+
+FavStatus
+fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *hashes, size_t count)
+{
+	FavSpan		span;
+
+	span.hashes = hashes;
+	span.count = count;
+	return fav_editor_build_spans(editor, params, &span, 1);
 }
 
 FavStatus

@@ -66,12 +66,21 @@ extern bool fav_contains(const FavFilter *filter, uint64_t hash);
 /* Editing */
 extern void fav_editor_new(FavEditor *editor, const FavParams *params);
 
+/* Some hashes of a list that lies in pieces. */
+typedef struct FavSpan
+{
+	const uint64_t *hashes;
+	size_t		count;
+} FavSpan;
+
 /*
  * All at once, from ascending unique hashes: one slice of exactly the right size
  * (or for params->capacity, if that is more), filled block after block.
  */
 extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 								  const uint64_t *hashes, size_t count);
+extern FavStatus fav_editor_build_spans(FavEditor *editor, const FavParams *params,
+										const FavSpan *spans, size_t nspans);
 extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
 extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);

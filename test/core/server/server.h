@@ -1,6 +1,6 @@
 /*
  * server.h
- *		As much of PostgreSQL as hashset.c needs, for it to be compiled without.
+ *		As much of PostgreSQL as hashset.c and hashsort.c need, to be compiled without.
  *		Stands in for fav.h (the Makefile defines FAV_H) and for the headers
  *		in this folder.
  */
@@ -16,6 +16,7 @@
 #include "filter.h"
 
 typedef uint64_t uint64;
+typedef uint32_t uint32;
 typedef uint16_t uint16;
 typedef size_t Size;
 typedef void *MemoryContext;
@@ -30,7 +31,10 @@ typedef void *MemoryContext;
 
 #define MemoryContextAlloc(context, size)		((void) (context), server_alloc(size))
 #define MemoryContextAllocHuge(context, size)	((void) (context), server_alloc(size))
+#define MemoryContextAllocZero(context, size)	((void) (context), memset(server_alloc(size), 0, size))
+#define palloc(size)							server_alloc(size)
 #define palloc0(size)							memset(server_alloc(size), 0, size)
+#define repalloc(memory, size)					server_realloc(memory, size)
 #define repalloc_huge(memory, size)				server_realloc(memory, size)
 #define pfree(memory)							fav_free(memory)
 

@@ -1,0 +1,196 @@
+/*
+ * hashsort.c
+ *		See hashsort.h.
+ */
+#include "hashsort.h"
+
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+
+/* So many fit the processor's cache. */
+#define CACHED				8192
+
+/* Passes over all hashes look for a cancel once in so many. */
+#define INTERRUPT_EVERY		((size_t) 1 << 18)
+
+/* So many are sorted by insertion alone. */
+#define INSERTED_MAX		32
+
+static void
+sort_by_insertion(uint64 *hashes, size_t count)
+{
+	size_t		i;
+
+	for (i = 1; i < count; i++)
+	{
+		uint64		hash = hashes[i];
+		size_t		at = i;
+
+		for (; at > 0 && hashes[at - 1] > hash; at--)
+			hashes[at] = hashes[at - 1];
+		hashes[at] = hash;
+	}
+}
+
+/* However many, with looks for a cancel. */
+static inline void
+copy_hashes(uint64 *to, const uint64 *from, size_t count)
+{
+	fav_copy((uint8_t *) to, (const uint8_t *) from, count * sizeof(uint64));
+}
+
+/*
+ * Sort into `to` by one byte after the other, from the last; `from` is overwritten.
+ * Slower than the ways below, but takes the same time for any hashes in any order.
+ */
+static void
+sort_by_bytes(uint64 *from, size_t count, uint64 *to)
+{
+	uint64	   *result = to;
+	int			shift;
+
+	for (shift = 0; shift < 64; shift += 8)
+	{
+		size_t		next[257] = {0};
+		uint64	   *swap = from;
+		size_t		i;
+
+		for (i = 0; i < count; i++)
+		{
+			if (i % INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			next[(from[i] >> shift & 255) + 1]++;
+		}
+		for (i = 1; i < 256; i++)
+			next[i] += next[i - 1];
+		for (i = 0; i < count; i++)
+		{
+			if (i % INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			to[next[from[i] >> shift & 255]++] = from[i];
+		}
+		from = to;
+		to = swap;
+	}
+
+	/* the last of eight steps went back to where the first came from */
+	copy_hashes(result, from, count);
+}
+
+/*
+ * Sort into `to` hashes whose bits from `bits` upwards are all the same.  They are
+ * spread evenly over what is left, so that with as many places as hashes nearly
+ * each has a place of its own, and insertion has little left to do.  If they are
+ * uneven, because many are the same or because somebody chose them so, they are
+ * sorted by bytes.  `from` is overwritten.
+ */
+static void
+sort_bucket(uint64 *from, size_t count, int bits, uint64 *to)
+{
+	uint16		next[CACHED + 1];
+	int			digit;
+	int			shift;
+	size_t		nplaces;
+	size_t		crowd = 0;
+	size_t		i;
+
+	if (count > CACHED)
+	{
+		sort_by_bytes(from, count, to);
+		return;
+	}
+	if (count <= 1)
+	{
+		memcpy(to, from, count * sizeof(uint64));
+		return;
+	}
+	digit = Min(pg_leftmost_one_pos64(count), bits);
+	shift = bits - digit;
+	Assert(digit >= 0 && digit < 64 && shift >= 0 && shift < 64);
+	nplaces = (size_t) 1 << digit;
+	memset(next, 0, (nplaces + 1) * sizeof(uint16));
+	for (i = 0; i < count; i++)
+		next[(from[i] >> shift & (nplaces - 1)) + 1]++;
+	for (i = 1; i <= nplaces; i++)
+	{
+		crowd = Max(crowd, next[i]);
+		next[i] += next[i - 1];
+	}
+	if (crowd > 32)
+	{
+		sort_by_bytes(from, count, to);
+		return;
+	}
+	for (i = 0; i < count; i++)
+		to[next[from[i] >> shift & (nplaces - 1)]++] = from[i];
+	sort_by_insertion(to, count);
+}
+
+/*
+ * By the leading bits into buckets that fit the processor's cache, and then each
+ * bucket.
+ */
+uint64 *
+fav_sort_hashes(uint64 *hashes, size_t count, int bits, uint64 *scratch)
+{
+	int			digit = count <= CACHED / 2 ? 0 : pg_leftmost_one_pos64(count / (CACHED / 4));
+	int			shift = bits - digit;
+	size_t		nbuckets = (size_t) 1 << digit;
+	size_t	   *end;
+	size_t		start = 0;
+	size_t		i;
+
+	if (count <= INSERTED_MAX)
+	{
+		sort_by_insertion(hashes, count);
+		return hashes;
+	}
+	if (digit == 0)
+	{
+		sort_bucket(hashes, count, bits, scratch);
+		return scratch;
+	}
+	end = palloc0((nbuckets + 1) * sizeof(size_t));
+	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		end[(hashes[i] >> shift & (nbuckets - 1)) + 1]++;
+	}
+	for (i = 1; i <= nbuckets; i++)
+		end[i] += end[i - 1];
+	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		scratch[end[hashes[i] >> shift & (nbuckets - 1)]++] = hashes[i];
+	}
+	for (i = 0; i < nbuckets; i++)
+	{
+		if (i % 64 == 0)
+			CHECK_FOR_INTERRUPTS();
+		sort_bucket(scratch + start, end[i] - start, shift, hashes + start);
+		start = end[i];
+	}
+	pfree(end);
+	return hashes;
+}
+
+size_t
+fav_copy_unique(uint64 *to, const uint64 *from, size_t count)
+{
+	size_t		kept = 0;
+	size_t		i;
+
+	if (count == 0)
+		return 0;
+	for (i = 0; i + 1 < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		to[kept] = from[i];
+		kept += from[i] != from[i + 1];
+	}
+	to[kept] = from[i];
+	return kept + 1;
+}
