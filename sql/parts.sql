@@ -41,7 +41,7 @@ SELECT p.all_parts = r.all_parts AS all_parts, p.large = r.large AS large, p.man
 FROM in_parts p, results r;
 SELECT fav_count(all_parts::fav), fav_count(many_and_few::fav), fav_count(small::fav), fav_count(tiny::fav), fav_count(none::fav)
 FROM in_parts;
-SELECT count(*) AS lost FROM in_parts, generate_series(1, 320000) n WHERE NOT all_parts::fav @> n;
+SELECT count(*) AS lost FROM (SELECT all_parts::fav AS f FROM in_parts OFFSET 0) p, generate_series(1, 320000) n WHERE NOT f @> n;
 
 -- many rows, but far fewer elements
 SELECT (SELECT fav_agg(n % 150000)::bytea FROM piece, generate_series(1, 2)) =
