@@ -688,8 +688,6 @@ fill_slice(FavEditor *editor, const FavSpan *spans, size_t nspans)
 				fav_pause();
 				until_pause = FAV_PAUSE_HASHES - 1;
 			}
-			if (j + 16 < spans[i].count)
-				prefetch_blocks(filter, spans[i].hashes[j + 16]);
 			/* where all bits are set already, to insert is to claim */
 			fav_slice_insert(&filter->slices[0], editor->own_blocks[0], filter->params.region_size,
 							 spans[i].hashes[j]);

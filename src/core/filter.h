@@ -51,7 +51,7 @@ typedef struct FavEditor
 } FavEditor;
 
 /*
- * The questions (question.c): is the hash among the recent ones; does this slice
+ * The questions (hot.c): is the hash among the recent ones; does this slice
  * report it (all its bits are set); how many slices do, counted up to `enough`,
  * of which *first is one.  Deleted may hide it all the same.
  */

@@ -114,35 +114,6 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 }
 
 void
-fav_slice_insert(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	uint8_t    *block = block_of(slice, blocks, region_size, hash);
-	uint8_t    *tracker = tracker_of(block, region_size);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	added = 0;
-	uint32_t	left;
-	uint32_t	count;
-
-	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
-	{
-		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
-		uint64_t	masks[FAV_LANE_WORDS];
-		uint32_t	word;
-
-		count = fav_probe_masks(&probe, left, masks);
-		for (word = 0; word < FAV_LANE_WORDS; word++)
-		{
-			uint64_t	old = fav_load64(lane + 8 * word);
-
-			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | (old & masks[word]));
-			fav_store64(lane + 8 * word, old | masks[word]);
-			added += (masks[word] & ~old) != 0;
-		}
-	}
-	slice->bits_set += added;
-}
-
-void
 fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	uint8_t    *tracker = tracker_of(block_of(slice, blocks, region_size, hash), region_size);

@@ -48,9 +48,9 @@ extern uint32_t fav_slice_missing(const FavSlice *slice, uint32_t region_size,
  * to; slice->bits_set is kept true.
  */
 
-/* Add an element: set its clear bits, mark the regions of those already set. */
-extern void fav_slice_insert(FavSlice *slice, uint8_t *blocks,
-							 uint32_t region_size, uint64_t hash);
+/* Add an element: set its clear bits, mark the regions of those already set. (hot.c) */
+extern void (*fav_slice_insert) (FavSlice *slice, uint8_t *blocks,
+								 uint32_t region_size, uint64_t hash);
 
 /*
  * Hold on to bits that are all set already: mark all its regions, so that no

@@ -1,8 +1,8 @@
 /*
- * question.c
- *		The two questions behind every contains, add and del: is a hash among the
- *		recent ones, and which slices report it.  The one piece of the core that is
- *		written for speed first.
+ * hot.c
+ *		Where the time goes: the two questions behind every contains, add and del (is
+ *		a hash among the recent ones, and which slices report it), and the insert
+ *		into a slice.  The one piece of the core that is written for speed first.
  *
  * Each is here with and without AVX2, and the first call chooses.
  *
@@ -162,18 +162,67 @@ reporting_plain(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_
 	return count_reporting(filter, hash, enough, first, has_all, has_some);
 }
 
+static void
+insert_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	uint8_t    *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	added = 0;
+	uint32_t	left;
+	uint32_t	count;
+
+	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			uint64_t	old = fav_load64(lane + 8 * word);
+
+			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | (old & masks[word]));
+			fav_store64(lane + 8 * word, old | masks[word]);
+			added += (masks[word] & ~old) != 0;
+		}
+	}
+	slice->bits_set += added;
+}
+
 #ifdef HAVE_AVX2
+
+/* The columns of a group, one in each word. */
+__attribute__((target("avx2")))
+static ALWAYS_INLINE __m256i
+group_columns(uint64_t product)
+{
+	return _mm256_and_si256(_mm256_srlv_epi64(_mm256_set1_epi64x((long long) product),
+											  _mm256_set_epi64x(58, 52, 46, 40)),
+							_mm256_set1_epi64x(FAV_WORD_BITS - 1));
+}
+
+/* One in each word that a group of `left` bits takes: (word - begin) % 4 < left. */
+__attribute__((target("avx2")))
+static ALWAYS_INLINE __m256i
+some_words(uint64_t product, uint32_t left)
+{
+	__m256i		number = _mm256_and_si256(_mm256_sub_epi64(_mm256_set_epi64x(3, 2, 1, 0),
+														   _mm256_set1_epi64x(fav_probe_begin(product))),
+										  _mm256_set1_epi64x(3));
+
+	return _mm256_and_si256(_mm256_cmpgt_epi64(_mm256_set1_epi64x(left), number),
+							_mm256_set1_epi64x(1));
+}
 
 /* The four words of the lane, each shifted so that its bit of the group is lowest. */
 __attribute__((target("avx2")))
 static ALWAYS_INLINE __m256i
 shifted_lane(const uint8_t *lane, uint64_t product)
 {
-	__m256i		columns = _mm256_srlv_epi64(_mm256_set1_epi64x((long long) product),
-											_mm256_set_epi64x(58, 52, 46, 40));
-
 	return _mm256_srlv_epi64(_mm256_loadu_si256((const __m256i *) (const void *) lane),
-							 _mm256_and_si256(columns, _mm256_set1_epi64x(63)));
+							 group_columns(product));
 }
 
 __attribute__((target("avx2")))
@@ -187,14 +236,7 @@ __attribute__((target("avx2")))
 static ALWAYS_INLINE bool
 has_some_avx2(const uint8_t *lane, uint64_t product, uint32_t left)
 {
-	/* which of the words counts: (word - begin) % 4 < left */
-	__m256i		number = _mm256_and_si256(_mm256_sub_epi64(_mm256_set_epi64x(3, 2, 1, 0),
-														   _mm256_set1_epi64x(fav_probe_begin(product))),
-										  _mm256_set1_epi64x(3));
-	__m256i		counts = _mm256_cmpgt_epi64(_mm256_set1_epi64x(left), number);
-
-	return _mm256_testc_si256(shifted_lane(lane, product),
-							  _mm256_and_si256(counts, _mm256_set1_epi64x(1)));
+	return _mm256_testc_si256(shifted_lane(lane, product), some_words(product, left));
 }
 
 __attribute__((target("avx2")))
@@ -236,6 +278,37 @@ reporting_avx2(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t
 	return count_reporting(filter, hash, enough, first, has_all_avx2, has_some_avx2);
 }
 
+__attribute__((target("avx2,popcnt")))
+static void
+insert_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	__m256i    *tracker = (__m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES);
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	__m256i		marked = _mm256_loadu_si256(tracker);
+	uint32_t	kept = 0;		/* words in which nothing was set */
+	uint32_t	groups = 0;
+	uint32_t	left = slice->k;
+
+	for (;; left -= FAV_LANE_WORDS, fav_probe_next(&probe))
+	{
+		__m256i    *lane = (__m256i *) (void *) (block + (size_t) probe.lane * FAV_LANE_BYTES);
+		__m256i		ones = left < FAV_LANE_WORDS ? some_words(probe.product, left) : _mm256_set1_epi64x(1);
+		__m256i		masks = _mm256_sllv_epi64(ones, group_columns(probe.product));
+		__m256i		old = _mm256_loadu_si256(lane);
+		__m256i		same = _mm256_cmpeq_epi64(_mm256_andnot_si256(old, masks), _mm256_setzero_si256());
+
+		marked = _mm256_or_si256(marked, _mm256_and_si256(old, masks));
+		_mm256_storeu_si256(lane, _mm256_or_si256(old, masks));
+		kept += (uint32_t) __builtin_popcount((unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(same)));
+		groups++;
+		if (left <= FAV_LANE_WORDS)
+			break;
+	}
+	_mm256_storeu_si256(tracker, marked);
+	slice->bits_set += groups * FAV_LANE_WORDS - kept;
+}
+
 #endif
 
 static void
@@ -244,12 +317,14 @@ choose(void)
 	fav_recent_contains = recent_contains_plain;
 	fav_slice_reports = slice_reports_plain;
 	fav_reporting = reporting_plain;
+	fav_slice_insert = insert_plain;
 #ifdef HAVE_AVX2
-	if (__builtin_cpu_supports("avx2"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
 		fav_recent_contains = recent_contains_avx2;
 		fav_slice_reports = slice_reports_avx2;
 		fav_reporting = reporting_avx2;
+		fav_slice_insert = insert_avx2;
 	}
 #endif
 }
@@ -275,9 +350,18 @@ choose_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32
 	return fav_reporting(filter, hash, enough, first);
 }
 
+static void
+choose_insert(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	choose();
+	fav_slice_insert(slice, blocks, region_size, hash);
+}
+
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
 									uint64_t hash) = choose_recent_contains;
 bool		(*fav_slice_reports) (const FavSlice *slice, uint32_t region_size,
 								  uint64_t hash) = choose_slice_reports;
 uint32_t	(*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 							  uint32_t *first) = choose_reporting;
+void		(*fav_slice_insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+								 uint64_t hash) = choose_insert;

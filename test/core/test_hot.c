@@ -1,10 +1,10 @@
 /*
- * test_question.c
- *		The questions are asked in several ways, for speed: all must give the
- *		answers of those that are written for clarity.  Includes
- *		question.c for its static functions.
+ * test_hot.c
+ *		What is written for speed, in several ways, does the same as what is written
+ *		for clarity.  Includes
+ *		hot.c for its static functions.
  */
-#include "../../src/core/question.c"
+#include "../../src/core/hot.c"
 
 #include "harness.h"
 
@@ -129,19 +129,84 @@ check_recent(const char *name, RecentContains recent_contains)
 	test_end();
 }
 
+typedef void (*Insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
+
+/* Bit by bit, as docs/FORMAT.md has it. */
+static void
+insert_slowly(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + (hash >> 32) * slice->nblocks / (UINT64_C(1) << 32) * (region_size + 1) * 32;
+	uint8_t    *tracker = block + region_size * 32;
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	bit;
+
+	for (bit = 0; bit < slice->k; bit++)
+	{
+		uint32_t	word = bit % 4;
+		uint32_t	column;
+
+		if (bit > 0 && word == 0)
+			fav_probe_next(&probe);
+		if (bit / 4 == slice->k / 4)
+			word = (uint32_t) (probe.product >> 38) % 4 + word;
+		word %= 4;
+		column = 64 * word + (uint32_t) (probe.product >> (40 + 6 * word)) % 64;
+		if (block[probe.lane * 32 + column / 8] >> column % 8 & 1)
+			tracker[column / 8] |= (uint8_t) (1 << column % 8);
+		else
+			slice->bits_set++;
+		block[probe.lane * 32 + column / 8] |= (uint8_t) (1 << column % 8);
+	}
+}
+
+static void
+check_insert(const char *name, Insert insert)
+{
+	uint64_t	random = 7;
+	uint32_t	run;
+
+	test_begin("insert: %s sets and marks what it should", name);
+	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
+	{
+		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
+		FavSlice	slice = {.nblocks = 3, .k = 1 + run / FAV_MAX_REGION_SIZE};
+		FavSlice	expected = slice;
+		size_t		size = fav_slice_bytes(&slice, region_size);
+		uint8_t    *blocks = calloc(1, size);
+		uint8_t    *expected_blocks = calloc(1, size);
+		int			i;
+
+		for (i = 0; i < 100; i++)
+		{
+			uint64_t	hash = next_random(&random);
+
+			insert(&slice, blocks, region_size, hash);
+			insert_slowly(&expected, expected_blocks, region_size, hash);
+		}
+		CHECK_THAT(slice.bits_set == expected.bits_set && memcmp(blocks, expected_blocks, size) == 0,
+				   "region size %u, k %u", region_size, slice.k);
+		free(blocks);
+		free(expected_blocks);
+	}
+	test_end();
+}
+
 int
 main(void)
 {
+	check_insert("the plain way", insert_plain);
 	check_recent("the plain way", recent_contains_plain);
 	check("the plain way", reporting_plain, slice_reports_plain);
 #ifdef HAVE_AVX2
-	if (__builtin_cpu_supports("avx2"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
+		check_insert("AVX2", insert_avx2);
 		check_recent("AVX2", recent_contains_avx2);
 		check("AVX2", reporting_avx2, slice_reports_avx2);
 	}
 #endif
+	check_insert("what was chosen", choose_insert);
 	check_recent("what was chosen", choose_recent_contains);
 	check("what was chosen", choose_reporting, choose_slice_reports);
-	return test_summary("test_question");
+	return test_summary("test_hot");
 }
