@@ -133,7 +133,7 @@ sub made_up
 {
 	my ($blocks) = @_;
 	my $region_size = any(1, 2, 7, 7, 31, 1 + int(rand(31)));
-	my $block = ($region_size + 1) * 64;
+	my $block = ($region_size + 1) * 32;
 	my (@slices, %recent, %deleted);
 	foreach (1 .. any(0, 1, 1, 2, 3, 32))
 	{
@@ -142,9 +142,9 @@ sub made_up
 		my $bytes =
 			$fill < 0.1 ? "\0" x ($nblocks * $block)
 		  : $fill < 0.2 ? "\xff" x ($nblocks * $block)
-		  : $fill < 0.6 ? random_bytes(64) x ($nblocks * ($region_size + 1))
+		  : $fill < 0.6 ? random_bytes(32) x ($nblocks * ($region_size + 1))
 		  :               random_bytes($block) x $nblocks;
-		my $bits = $nblocks * $region_size * 512;
+		my $bits = $nblocks * $region_size * 256;
 		push @slices, { blocks => $bytes, k => any(1, 5, 32, 1 + int(rand(32))),
 			bits_limit => any(1, $bits, 1 + int(rand($bits))) };
 		last if @slices * $nblocks * $block > 200000;
@@ -170,7 +170,7 @@ my @values;
 my $rounds = 5000 * effort();
 push @values, any(@mutations)->(any(@valid)) foreach 1 .. $rounds;
 push @values, made_up(4) foreach 1 .. 400 * effort();
-push @values, made_up(150) foreach 1 .. 40 * effort();
+push @values, made_up(300) foreach 1 .. 40 * effort();
 
 # each field of each value at each extreme, not by chance
 foreach my $value (@valid[ 0, 7, 10 ])
@@ -250,7 +250,7 @@ is( $node->safe_psql('postgres', q{SELECT state FROM results WHERE what = 'enter
 	"22P02 22P03 22P03\nok ok ok",
 	'text, cast and binary COPY accept and refuse the same bytes, with the right errors');
 my ($accepted, $large) = split /\|/,
-  $node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE length(f::bytea) > 65536) FROM accepted');
+  $node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE length(f::bytea) > 32768) FROM accepted');
 cmp_ok($accepted, '>', 500, "$accepted of " . scalar(@values) . ' were accepted');
 cmp_ok($large, '>', 5, "$large of these are read in parts");
 
@@ -349,7 +349,7 @@ foreach my $capacity (2**33, 2**40, 2**63, ~0)
 foreach my $value (
 	build_value(nslices => 32), build_value(nrecent => 128),
 	build_value(ndeleted => 2**31, nslices => 1),
-	build_value(slices => [ { blocks => "\0" x 512, nblocks => 2**32 - 1 } ]))
+	build_value(slices => [ { blocks => "\0" x 256, nblocks => 2**32 - 1 } ]))
 {
 	my $hex = unpack('H*', $value);
 	my ($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT '\\x$hex'::fav");

@@ -169,11 +169,11 @@ sub build_value
 
 	foreach my $slice (@slices)
 	{
-		my $block = ($region_size + 1) * 64;
+		my $block = ($region_size + 1) * 32;
 		my $bits = 0;
 		for (my $at = 0; $at < length($slice->{blocks}); $at += $block)
 		{
-			$bits += popcount(substr($slice->{blocks}, $at, $block - 64));
+			$bits += popcount(substr($slice->{blocks}, $at, $block - 32));
 		}
 		$bytes .= pack('VCx3Q<Q<',
 			$slice->{nblocks} // length($slice->{blocks}) / $block,
