@@ -194,7 +194,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	at += state->set.count * sizeof(uint64);
 	for (i = 0; i < state->nparts; i++)
 	{
-		memcpy(at, state->parts[i], VARSIZE(state->parts[i]));
+		fav_copy((uint8_t *) at, (const uint8_t *) state->parts[i], VARSIZE(state->parts[i]));
 		at += VARSIZE(state->parts[i]);
 	}
 	PG_RETURN_BYTEA_P(result);
@@ -222,10 +222,13 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 	for (i = 0; i < sent.nparts; i++)
 	{
 		struct varlena header;
+		struct varlena *part;
 
 		/* the parts are packed without regard to alignment */
 		memcpy(&header, at, VARHDRSZ);
-		keep_part(state, memcpy(palloc(VARSIZE(&header)), at, VARSIZE(&header)), CurrentMemoryContext);
+		part = palloc(VARSIZE(&header));
+		fav_copy((uint8_t *) part, (const uint8_t *) at, VARSIZE(&header));
+		keep_part(state, part, CurrentMemoryContext);
 		at += VARSIZE(&header);
 	}
 	PG_RETURN_POINTER(state);
