@@ -22,13 +22,13 @@
 
 /*
  * Fetching one block costs about as much as loading so many bytes: an index scan
- * of the TOAST table (1.7 us) against its chunks in sequence (0.16 us a kB;
- * bench/README.md).
+ * of the TOAST table (1.7 us, about 3 with two clients at work on the same table)
+ * against its chunks in sequence (0.16 us a kB; bench/README.md).
  */
-#define BLOCK_FETCH_COST	(10 * 1024)
+#define BLOCK_FETCH_COST	(16 * 1024)
 
 /* Values up to here are loaded at once: their head and one block cost as much. */
-#define SMALL_VALUE			(3 * BLOCK_FETCH_COST)
+#define SMALL_VALUE			(2 * BLOCK_FETCH_COST)
 
 /*
  * Beyond some megabytes a byte costs twice to four times as much to load, because
