@@ -27,6 +27,24 @@ INSERT INTO pairs_attached SELECT * FROM pairs_none;
 SELECT setval('turn', 1000000) \g /dev/null
 VACUUM ANALYZE;
 
+-- Single rows, each a transaction of its own.  The loop is in the server: otherwise most of the time
+-- would go into the messages between client and server, which vary more than the contenders do.
+SELECT format('CREATE PROCEDURE %3$s_%1$s(contender text, n int) LANGUAGE plpgsql AS $$
+		DECLARE
+			started timestamptz := clock_timestamp();
+		BEGIN
+			FOR i IN 1 .. n LOOP
+				%2$s;
+				COMMIT;
+			END LOOP;
+			INSERT INTO results(section, ids, size, contender, value) VALUES (''attached, single rows'', ''%3$s'', 0,
+				contender, n / extract(epoch FROM clock_timestamp() - started));
+		END $$', t, format(statement, t), kind)
+FROM unnest(ARRAY['pairs_none', 'pairs_hand', 'pairs_attached']) t, (VALUES
+	('INSERT', 'INSERT INTO %1$s VALUES (1 + i %% 1000, nextval(''turn''))'),
+	('DELETE', 'DELETE FROM %1$s WHERE (user_id, post_id) = (SELECT user_id, post_id FROM %1$s WHERE user_id = 1 + i %% 1000 LIMIT 1)')
+) v (kind, statement) \gexec
+
 -- 100,000 new pairs over all users, by INSERT ... SELECT and by COPY.  Each is measured on tables
 -- made for it, so that nobody works on what earlier rounds have left behind: as above, 1,000 users
 -- with 100 pairs each.
