@@ -185,13 +185,15 @@ figures("$rounds crashes ($backends backends and $postmasters postmasters killed
 $node->stop;
 done_testing();
 
-# Until it answers again.
+# Until it answers again.  Not by $node->psql: that writes the query into a pipe, and dies
+# of it if psql has left before, because there is no server.
 sub wait_for_server
 {
+	my $database = $node->connstr('postgres');
+
 	foreach (1 .. 600)
 	{
-		my ($status, $out) = $node->psql('postgres', 'SELECT 1');
-		return 1 if $status == 0 && $out eq '1';
+		return 1 if `psql -XAtq -d "$database" -c 'SELECT 1' 2>&1` eq "1\n";
 		sleep(0.1);
 	}
 	return 0;
