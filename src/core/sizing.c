@@ -103,8 +103,9 @@ static void
 find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 {
 	const double w = 1.0 / FAV_WORD_BITS;
-	double		full = (double) (k / FAV_LANE_WORDS);
-	double		part = (double) (k % FAV_LANE_WORDS);
+	uint32_t	full_groups = k / FAV_LANE_WORDS;
+	double		full = full_groups;
+	double		part = k % FAV_LANE_WORDS;
 	double		groups = full + (part > 0.0);
 	double		hits = (double) k / (FAV_LANE_WORDS * region_size);	/* on a word, by an element */
 
