@@ -125,6 +125,9 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 			PG_RETURN_NULL();
 		PG_RETURN_POINTER(state);
 	}
+	/* its hashes are looked for in one place only: rather an error than a loss */
+	if (other->stored == NULL)
+		elog(ERROR, "a state of fav_agg that was never serialized cannot be combined");
 	if (state == NULL)
 		state = new_state(context, &other->params);
 	check_same_params(&state->params, &other->params);

@@ -155,6 +155,9 @@ fav_union_combine(PG_FUNCTION_ARGS)
 
 	if (other == NULL)
 		PG_RETURN_POINTER(state);
+	/* its hashes are looked for in one place only: rather an error than a loss */
+	if (other->stored == NULL)
+		elog(ERROR, "a state of fav_union_agg that was never serialized cannot be combined");
 	if (other->has_params)
 		unite_params(state, &other->params);
 	fav_hashset_merge(&state->set, other->stored, other->nstored, context);
@@ -211,6 +214,8 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 	size_t		i;
 
 	fav_aggregate_context(fcinfo);
+	if (VARSIZE_ANY_EXHDR(bytes) < sizeof(UnionState))
+		elog(ERROR, "serialized state of fav_union_agg has %zu bytes", (size_t) VARSIZE_ANY_EXHDR(bytes));
 	memcpy(&sent, at, sizeof(UnionState));
 	at += sizeof(UnionState);
 	state = palloc0(sizeof(UnionState));
