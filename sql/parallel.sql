@@ -40,5 +40,41 @@ SELECT
 	(SELECT md5(string_agg(f::text, '' ORDER BY key)) FROM (SELECT key, fav_agg(n) f FROM rows GROUP BY key) g) = grouped AS grouped,
 	found BETWEEN 1000 AND 2500 AS found
 FROM parallel;
-DROP TABLE rows, parts, parallel;
+
+-- so many that a state is an expanded object; some of them twice, in two workers
+CREATE TABLE many (i int, n int, key int) PARTITION BY RANGE (i);
+CREATE TABLE many1 PARTITION OF many FOR VALUES FROM (0) TO (300000);
+CREATE TABLE many2 PARTITION OF many FOR VALUES FROM (300000) TO (600001);
+INSERT INTO many SELECT i, i * 3001, i % 2 FROM generate_series(1, 600000) i;
+ANALYZE many;
+\set rare '(SELECT fav_agg(CASE WHEN i = 600000 THEN 3001 ELSE n END)::bytea FROM many) AS rare'
+\set often '(SELECT fav_agg(i % 400000)::bytea FROM many) AS often'
+\set keys '(SELECT md5(string_agg(f::text, \'\' ORDER BY key)) FROM (SELECT key, fav_agg(n) f FROM many GROUP BY key) g) AS keys'
+CREATE TABLE sent AS SELECT 'serial' AS mode, :rare, :often, :keys;
+SET max_parallel_workers_per_gather = 2;
+SELECT plan_has('SELECT fav_agg(n) FROM many', '"Node Type": "Gather"') AS gather;
+CREATE TABLE sent2 AS SELECT 'hashed' AS mode, :rare, :often, :keys;
+SET enable_hashagg = off;
+SELECT plan_has('SELECT key, fav_agg(n) FROM many GROUP BY key', '"Node Type": "Sort"') AS sort;
+CREATE TABLE sent3 AS SELECT 'sorted' AS mode, :rare, :often, :keys;
+SET max_parallel_workers_per_gather = 0;
+SET enable_partitionwise_aggregate = on;
+CREATE TABLE sent4 AS SELECT 'partitions, sorted' AS mode, :rare, :often, :keys;
+SET enable_hashagg = on;
+SET enable_sort = off;
+SELECT plan_has('SELECT key, fav_agg(n) FROM many GROUP BY key', '"Partial Mode": "Partial"') AS partial;
+CREATE TABLE sent5 AS SELECT 'partitions, hashed' AS mode, :rare, :often, :keys;
+
+-- again and again from the same states
+SET enable_material = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT x, md5(string_agg(f::text, '' ORDER BY key)) = (SELECT keys FROM sent) AS keys
+FROM generate_series(1, 3) x LEFT JOIN (SELECT key, fav_agg(n) f FROM many GROUP BY key OFFSET 0) g ON x + key > 0
+GROUP BY x ORDER BY x;
+SELECT a.mode, a.rare = sent.rare AS rare, a.often = sent.often AS often, a.keys = sent.keys AS keys
+FROM sent, (TABLE sent2 UNION ALL TABLE sent3 UNION ALL TABLE sent4 UNION ALL TABLE sent5) a
+ORDER BY a.mode COLLATE "C";
+SELECT fav_count(rare::fav) AS rare, fav_count(often::fav) AS often FROM sent;
+DROP TABLE rows, parts, parallel, many, sent, sent2, sent3, sent4, sent5;
 DROP FUNCTION plan_has;

@@ -2,14 +2,14 @@
  * agg.c
  *		fav_agg: one filter of exactly the right size from many rows.
  *
- * The state is the set of hashes seen.  The result is made from it in ascending
- * order, and so depends neither on the order of the rows nor on the workers that
- * read them; ascending hashes also fall into ascending blocks.
+ * The state is the set of hashes seen.  The result depends on nothing else, neither
+ * on the order of the rows nor on the workers that read them.
  */
 #include "fav.h"
 
 #include "elements.h"
 #include "hashset.h"
+#include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
 typedef struct AggState
@@ -17,9 +17,20 @@ typedef struct AggState
 	FavParams	params;			/* capacity 0: none was given */
 	MemoryContext context;		/* where all of it lives */
 	FavHashSet	set;
-	const uint8_t *stored;		/* of a deserialized state: its hashes where they came */
+	const uint8_t *stored;		/* of a state from another process: its hashes where they came */
 	size_t		nstored;
 } AggState;
+
+/*
+ * A large state on its way to another process is an expanded object: its hashes
+ * are written right into the tuple that goes there, or taken from the state if it
+ * need not go anywhere, with no copy in between.
+ */
+typedef struct SentState
+{
+	ExpandedObjectHeader header;
+	AggState   *state;
+} SentState;
 
 PG_FUNCTION_INFO_V1(fav_agg_combine);
 PG_FUNCTION_INFO_V1(fav_agg_serialize);
@@ -125,36 +136,79 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 			PG_RETURN_NULL();
 		PG_RETURN_POINTER(state);
 	}
-	/* its hashes are looked for in one place only: rather an error than a loss */
-	if (other->stored == NULL)
-		elog(ERROR, "a state of fav_agg that was never serialized cannot be combined");
 	if (state == NULL)
 		state = new_state(context, &other->params);
 	check_same_params(&state->params, &other->params);
-	fav_hashset_merge(&state->set, other->stored, other->nstored, context);
+	if (other->stored != NULL)
+		fav_hashset_merge(&state->set, other->stored, other->nstored, context);
+	else
+		fav_hashset_unite(&state->set, &other->set, context);
 	PG_RETURN_POINTER(state);
 }
 
-/* Only from one process to another on the same machine: no byte order to fix. */
+static Size
+stored_size(const AggState *state)
+{
+	return VARHDRSZ + sizeof(FavParams) + state->set.count * sizeof(uint64);
+}
+
+/* Only for a process on the same machine: no byte order to fix. */
+static void
+store(const AggState *state, bytea *to)
+{
+	SET_VARSIZE(to, stored_size(state));
+	memcpy(VARDATA(to), &state->params, sizeof(FavParams));
+	fav_hashset_store(&state->set, (uint8_t *) VARDATA(to) + sizeof(FavParams));
+}
+
+static Size
+sent_size(ExpandedObjectHeader *object)
+{
+	return stored_size(((SentState *) object)->state);
+}
+
+static void
+store_sent(ExpandedObjectHeader *object, void *to, Size size)
+{
+	Assert(size == sent_size(object));
+	(void) size;
+	store(((SentState *) object)->state, to);
+}
+
+static const ExpandedObjectMethods sent_methods = {sent_size, store_sent};
+
+static Datum
+send_expanded(AggState *state)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav_agg", ALLOCSET_SMALL_SIZES);
+	SentState  *sent = MemoryContextAlloc(context, sizeof(SentState));
+	void	   *pointer = palloc(EXPANDED_POINTER_SIZE);
+
+	EOH_init_header(&sent->header, &sent_methods, context);
+	sent->state = state;
+
+	/* before 16, what is not allocated here by itself would be copied, and so flattened */
+	memcpy(pointer, sent->header.eoh_ro_ptr, EXPANDED_POINTER_SIZE);
+	return PointerGetDatum(pointer);
+}
+
 Datum
 fav_agg_serialize(PG_FUNCTION_ARGS)
 {
 	AggState   *state = (AggState *) PG_GETARG_POINTER(0);
-	Size		size;
 	bytea	   *result;
 
 	fav_aggregate_context(fcinfo);
-	fav_hashset_settle(&state->set);
-	size = state->set.count * sizeof(uint64);
-	if (size > MaxAllocSize - VARHDRSZ - sizeof(FavParams))
+	fav_hashset_compact(&state->set);
+	if (stored_size(state) > MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("too many elements for a parallel fav_agg"),
 				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
-	result = palloc(VARHDRSZ + sizeof(FavParams) + size);
-	SET_VARSIZE(result, VARHDRSZ + sizeof(FavParams) + size);
-	memcpy(VARDATA(result), &state->params, sizeof(FavParams));
-	fav_hashset_store(&state->set, (uint8_t *) VARDATA(result) + sizeof(FavParams));
+	if (state->set.many != NULL)
+		return send_expanded(state);
+	result = palloc(stored_size(state));
+	store(state, result);
 	PG_RETURN_BYTEA_P(result);
 }
 
@@ -165,11 +219,20 @@ fav_agg_serialize(PG_FUNCTION_ARGS)
 Datum
 fav_agg_deserialize(PG_FUNCTION_ARGS)
 {
-	bytea	   *bytes = PG_GETARG_BYTEA_PP(0);
-	Size		size = VARSIZE_ANY_EXHDR(bytes);
+	bytea	   *bytes;
+	Size		size;
 	AggState   *state;
 
 	fav_aggregate_context(fcinfo);
+	if (VARATT_IS_EXTERNAL_EXPANDED(PG_GETARG_POINTER(0)))
+	{
+		ExpandedObjectHeader *object = DatumGetEOHP(PG_GETARG_DATUM(0));
+
+		if (object->eoh_methods == &sent_methods)
+			PG_RETURN_POINTER(((SentState *) object)->state);
+	}
+	bytes = PG_GETARG_BYTEA_PP(0);
+	size = VARSIZE_ANY_EXHDR(bytes);
 	if (size < sizeof(FavParams) || (size - sizeof(FavParams)) % sizeof(uint64) != 0)
 		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
 	state = palloc0(sizeof(AggState));
@@ -179,25 +242,26 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(state);
 }
 
+/* Exactly what is needed, if it is not known better. */
+static uint64
+capacity_for(uint64 wanted, uint64 count)
+{
+	if (wanted > 0)
+		return wanted;
+	return count > FAV_RECENT_MAX ? count : FAV_DEFAULT_CAPACITY;
+}
+
 /* Leaves the state as good as it was: a window calls it again and again. */
 Datum
 fav_agg_final(PG_FUNCTION_ARGS)
 {
 	AggState   *state;
-	FavParams	params;
 	FavEditor	editor;
-	FavSpan    *spans;
-	size_t		nspans;
 
 	fav_aggregate_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	state = (AggState *) PG_GETARG_POINTER(0);
-	fav_hashset_settle(&state->set);
-	params = state->params;
-	if (params.capacity == 0)
-		params.capacity = state->set.count > FAV_RECENT_MAX ? state->set.count : FAV_DEFAULT_CAPACITY;
-	spans = fav_hashset_spans(&state->set, &nspans);
-	fav_require(fav_editor_build_spans(&editor, &params, spans, nspans));
+	fav_hashset_build(&state->set, &state->params, capacity_for, &editor);
 	return fav_finish_edit(&editor);
 }

@@ -11,7 +11,8 @@
  * cache.  A bucket is a list of chunks: nothing is copied as it grows, and there is
  * no second array to sort into, whose fresh pages would cost more than the sort.
  * When duplicates are looked for is decided as for the array, for all buckets at
- * once.
+ * once.  In the end most sets have none, and a filter is built without sorting: if
+ * a hash is there twice, its second insert finds nothing to set.
  *
  * Either way it takes 8 bytes for each distinct hash, times at most 2.25.
  */
@@ -30,10 +31,20 @@
 /* An array that would have to grow beyond this is dealt out into buckets. */
 #define FEW_MAX				131072
 
-/* Hashes in a chunk: few enough that half a chunk lost in each bucket does not matter. */
-#define CHUNK				256
+/*
+ * Hashes in a chunk: few enough that the chunks to which all buckets append stay in
+ * the processor's cache, and that half of one lost in each bucket does not matter.
+ */
+#define CHUNK				64
+
+/* Chunks that are allocated at once: as many as there are, within these limits. */
+#define SLAB_MIN			2048
+#define SLAB_MAX			65536
 
 #define BUCKETS				(1 << FAV_BUCKET_BITS)
+
+/* So many hashes may look as if they were there twice; without duplicates few do. */
+#define DOUBTFUL_SHARE		32
 
 /* Passes over all hashes look for a cancel once in so many. */
 #define INTERRUPT_EVERY		((size_t) 1 << 18)
@@ -85,7 +96,7 @@ mostly_distinct(const FavHashSet *set)
  * Many hashes: buckets
  */
 
-/* What settling or merging buckets needs besides them. */
+/* What settling a bucket or looking at it needs besides. */
 typedef struct Scratch
 {
 	uint64	   *memory;
@@ -112,6 +123,12 @@ release_scratch(Scratch *scratch)
 		pfree(scratch->memory);
 }
 
+static inline int
+bucket_of(uint64 hash)
+{
+	return (int) (hash >> (64 - FAV_BUCKET_BITS));
+}
+
 static inline size_t
 bucket_count(const FavHashBucket *bucket)
 {
@@ -123,6 +140,34 @@ static inline size_t
 chunk_count(const FavHashBucket *bucket, uint32 i)
 {
 	return i + 1 < bucket->nchunks ? CHUNK : (size_t) (bucket->next - bucket->chunks[i]);
+}
+
+static uint64 *
+take_chunk(FavHashBuckets *many, MemoryContext context)
+{
+	uint64	   *chunk = many->unused;
+
+	if (chunk != NULL)
+	{
+		memcpy(&many->unused, chunk, sizeof(uint64 *));
+		return chunk;
+	}
+	if (many->slab_left == 0)
+	{
+		many->slab_left = Min(Max(many->nchunks, SLAB_MIN), SLAB_MAX);
+		many->slab = MemoryContextAllocHuge(context, many->slab_left * CHUNK * sizeof(uint64));
+	}
+	chunk = many->slab;
+	many->slab += CHUNK;
+	many->slab_left--;
+	return chunk;
+}
+
+static void
+return_chunk(FavHashBuckets *many, uint64 *chunk)
+{
+	memcpy(chunk, &many->unused, sizeof(uint64 *));
+	many->unused = chunk;
 }
 
 static void
@@ -140,7 +185,7 @@ add_chunk(FavHashBuckets *many, FavHashBucket *bucket, MemoryContext context)
 			bucket->chunks = repalloc_huge(bucket->chunks, room * sizeof(uint64 *));
 		bucket->room = room;
 	}
-	chunk = MemoryContextAlloc(context, CHUNK * sizeof(uint64));
+	chunk = take_chunk(many, context);
 	bucket->chunks[bucket->nchunks++] = chunk;
 	bucket->next = chunk;
 	bucket->end = chunk + CHUNK;
@@ -155,7 +200,7 @@ set_bucket_count(FavHashBuckets *many, FavHashBucket *bucket, size_t count)
 
 	while (bucket->nchunks > nchunks)
 	{
-		pfree(bucket->chunks[--bucket->nchunks]);
+		return_chunk(many, bucket->chunks[--bucket->nchunks]);
 		many->nchunks--;
 	}
 	bucket->next = bucket->end = NULL;
@@ -167,17 +212,23 @@ set_bucket_count(FavHashBuckets *many, FavHashBucket *bucket, size_t count)
 	bucket->sorted = count;
 }
 
-static void
-gather_bucket(const FavHashBucket *bucket, uint64 *to)
+/* All hashes of a bucket one after the other; returns where they end. */
+static uint8_t *
+gather_bucket(const FavHashBucket *bucket, void *memory)
 {
+	uint8_t    *to = memory;
 	uint32		i;
 
-	for (i = 0; i < bucket->nchunks; i++, to += CHUNK)
+	for (i = 0; i < bucket->nchunks; i++)
 	{
+		size_t		size = chunk_count(bucket, i) * sizeof(uint64);
+
 		if (i % (INTERRUPT_EVERY / CHUNK) == 0)
 			CHECK_FOR_INTERRUPTS();
-		memcpy(to, bucket->chunks[i], chunk_count(bucket, i) * sizeof(uint64));
+		memcpy(to, bucket->chunks[i], size);
+		to += size;
 	}
+	return to;
 }
 
 static void
@@ -216,27 +267,38 @@ settle_many(FavHashBuckets *many)
 	release_scratch(&scratch);
 }
 
-/*
- * As many chunks as the limit allows: free duplicates or raise it.  One bucket
- * tells for all whether nine of ten hashes are distinct.
- */
+/* One bucket tells for all.  Returns how many duplicates there were in it. */
+static size_t
+settle_sample(FavHashBuckets *many, int i)
+{
+	size_t		taken = bucket_count(&many->buckets[i]);
+	Scratch		scratch = {0};
+
+	settle_bucket(many, &many->buckets[i], &scratch);
+	release_scratch(&scratch);
+	return taken - many->buckets[i].sorted;
+}
+
+/* Settle, unless nine of ten hashes are distinct.  Is that so? */
+static bool
+settle_duplicates(FavHashBuckets *many)
+{
+	size_t		duplicates = settle_sample(many, 0);
+
+	if (duplicates < many->buckets[0].sorted / 9)
+		return true;
+	settle_many(many);
+	return false;
+}
+
+/* More chunks than the limit allows: free duplicates or raise it. */
 static void
 reconsider_limit(FavHashBuckets *many)
 {
-	FavHashBucket *sample = &many->buckets[0];
-	size_t		taken = bucket_count(sample);
-	Scratch		scratch = {0};
-
-	settle_bucket(many, sample, &scratch);
-	release_scratch(&scratch);
-	if (sample->sorted > taken / 10 * 9)
+	if (settle_duplicates(many))
 		many->limit *= 2;
-	else
-	{
-		settle_many(many);
-		if (many->nchunks > many->limit / 3 * 2)
-			many->limit += many->limit / 2;
-	}
+	else if (many->nchunks > many->limit / 3 * 2)
+		many->limit += many->limit / 2;
 }
 
 /* From few to many. */
@@ -302,20 +364,38 @@ fav_hashset_grow(FavHashSet *set, uint64 hash, MemoryContext context)
 		add_chunk(set->many, fav_hash_bucket(set->many, hash), context);
 }
 
-void
-fav_hashset_settle(FavHashSet *set)
+static void
+count_many(FavHashSet *set)
 {
 	int			i;
 
-	if (set->many == NULL)
-	{
-		settle_few(set);
-		return;
-	}
-	settle_many(set->many);
 	set->count = 0;
 	for (i = 0; i < BUCKETS; i++)
-		set->count += set->many->buckets[i].sorted;
+		set->count += bucket_count(&set->many->buckets[i]);
+}
+
+void
+fav_hashset_settle(FavHashSet *set)
+{
+	if (set->many == NULL)
+		settle_few(set);
+	else
+	{
+		settle_many(set->many);
+		count_many(set);
+	}
+}
+
+void
+fav_hashset_compact(FavHashSet *set)
+{
+	if (set->many == NULL)
+		settle_few(set);
+	else
+	{
+		settle_duplicates(set->many);
+		count_many(set);
+	}
 }
 
 FavSpan *
@@ -344,163 +424,205 @@ fav_hashset_spans(const FavHashSet *set, size_t *nspans)
 	return spans;
 }
 
+/* Allocates nothing: where it is called from there may be memory that cannot be freed. */
 void
 fav_hashset_store(const FavHashSet *set, uint8_t *to)
 {
-	size_t		nspans;
-	FavSpan    *spans = fav_hashset_spans(set, &nspans);
-	size_t		i;
-	size_t		j;
+	int			i;
 
-	for (i = 0; i < nspans; i++)
+	if (set->many != NULL)
+		for (i = 0; i < BUCKETS; i++)
+			to = gather_bucket(&set->many->buckets[i], to);
+	else if (set->count > 0)
+		memcpy(to, set->hashes, set->count * sizeof(uint64));
+}
+
+/* Stored hashes that all belong to this bucket. */
+static void
+append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored, size_t count,
+			  MemoryContext context)
+{
+	while (count > 0)
 	{
-		if (i % (INTERRUPT_EVERY / CHUNK) == 0)
-			CHECK_FOR_INTERRUPTS();
-		for (j = 0; j < spans[i].count; j++, to += sizeof(uint64))
-			fav_store64(to, spans[i].hashes[j]);
+		size_t		fit;
+
+		if (bucket->next == bucket->end)
+			add_chunk(many, bucket, context);
+		fit = Min(count, (size_t) (bucket->end - bucket->next));
+		memcpy(bucket->next, stored, fit * sizeof(uint64));
+		bucket->next += fit;
+		stored += fit * sizeof(uint64);
+		count -= fit;
 	}
+}
+
+/* Stored hashes are in the order of buckets: how many of the first belong to this one? */
+static size_t
+stored_in_bucket(const uint8_t *stored, size_t count, int bucket)
+{
+	size_t		low = 0;
+
+	while (low < count)
+	{
+		size_t		middle = low + (count - low) / 2;
+		uint64		hash;
+
+		memcpy(&hash, stored + middle * sizeof(uint64), sizeof(uint64));
+		if (bucket_of(hash) <= bucket)
+			low = middle + 1;
+		else
+			count = middle;
+	}
+	return low;
+}
+
+void
+fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context)
+{
+	uint64		hash;
+
+	if (set->many == NULL && set->count + count > FEW_MAX)
+		deal_out(set, context);
+	if (set->many == NULL)
+	{
+		for (; count > 0; count--, stored += sizeof(uint64))
+		{
+			memcpy(&hash, stored, sizeof(uint64));
+			fav_hashset_add(set, hash, context);
+		}
+		return;
+	}
+	while (count > 0)
+	{
+		size_t		here;
+
+		CHECK_FOR_INTERRUPTS();
+		memcpy(&hash, stored, sizeof(uint64));
+		here = stored_in_bucket(stored, count, bucket_of(hash));
+		append_stored(set->many, fav_hash_bucket(set->many, hash), stored, here, context);
+		stored += here * sizeof(uint64);
+		count -= here;
+	}
+	while (set->many->nchunks > set->many->limit)
+		reconsider_limit(set->many);
+}
+
+void
+fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context)
+{
+	FavSpan    *spans;
+	size_t		nspans;
+	size_t		i;
+
+	fav_hashset_compact(other);
+	spans = fav_hashset_spans(other, &nspans);
+	for (i = 0; i < nspans; i++)
+		fav_hashset_merge(set, (const uint8_t *) spans[i].hashes, spans[i].count, context);
 	pfree(spans);
 }
 
 /*
- * Two ascending lists become one.
+ * Building
  */
-typedef struct Merge
+
+/*
+ * Is a hash twice in the bucket, given those for which there was nothing to set?
+ * One of two equal hashes is among these.  So it is enough to look at the hashes
+ * that resemble one of them.
+ */
+static bool
+any_twice(const FavHashBucket *bucket, const uint64 *doubtful, size_t ndoubtful, Scratch *scratch)
 {
-	const uint64 *ours;
-	size_t		nours;
-	const uint8_t *theirs;		/* stored */
-	size_t		ntheirs;
-	size_t		i;				/* so many of ours are merged, */
-	size_t		j;				/* and of theirs */
-} Merge;
+	uint64	   *similar = reserve_scratch(scratch, 2 * bucket_count(bucket));
+	size_t		nsimilar = 0;
+	FavSketch	sketch;
+	size_t		i;
+	uint32		j;
 
-/* The next of both, at most `room`.  Fewer: there are no more. */
-static size_t
-merge_next(Merge *merge, uint64 *to, size_t room)
-{
-	const uint64 *ours = merge->ours;
-	const uint8_t *theirs = merge->theirs;
-	size_t		i = merge->i;
-	size_t		j = merge->j;
-	size_t		merged = 0;
-	size_t		end;
-
-	/*
-	 * So many steps pass no end, wherever they lead: nothing to look at in
-	 * between.  Indexes, not pointers, because gcc makes a branch of the latter,
-	 * which would be mispredicted half of the time.
-	 */
-	while ((end = merged + Min(Min(merge->nours - i, merge->ntheirs - j), room - merged)) > merged)
-		for (; merged < end; merged++)
-		{
-			uint64		a = ours[i];
-			uint64		b = fav_load64(theirs + j * sizeof(uint64));
-
-			to[merged] = a < b ? a : b;
-			i += a <= b;
-			j += b <= a;
-		}
-
-	/* one of them may be left */
-	while (merged < room && i < merge->nours)
-		to[merged++] = ours[i++];
-	while (merged < room && j < merge->ntheirs)
-		to[merged++] = fav_load64(theirs + j++ * sizeof(uint64));
-	merge->i = i;
-	merge->j = j;
-	return merged;
-}
-
-static void
-merge_few(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context)
-{
-	uint64	   *merged = MemoryContextAlloc(context, (set->count + count) * sizeof(uint64));
-	Merge		merge = {0};
-
-	settle_few(set);
-	merge.ours = set->hashes;
-	merge.nours = set->count;
-	merge.theirs = stored;
-	merge.ntheirs = count;
-	set->room = set->count + count;
-	set->count = set->sorted = merge_next(&merge, merged, set->room);
-	if (set->hashes != NULL)
-		pfree(set->hashes);
-	set->hashes = merged;
-}
-
-static void
-merge_bucket(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored, size_t count,
-			 Scratch *scratch, MemoryContext context)
-{
-	size_t		total = 0;
-	uint32		i;
-	Merge		merge = {0};
-
-	settle_bucket(many, bucket, scratch);
-	merge.ours = reserve_scratch(scratch, bucket->sorted);
-	merge.nours = bucket->sorted;
-	merge.theirs = stored;
-	merge.ntheirs = count;
-	gather_bucket(bucket, scratch->memory);
-	while ((size_t) bucket->nchunks * CHUNK < bucket->sorted + count)
-		add_chunk(many, bucket, context);
-	for (i = 0; i < bucket->nchunks; i++)
+	fav_sketch_clear(&sketch);
+	for (i = 0; i < ndoubtful; i++)
+		fav_sketch_add(&sketch, doubtful[i]);
+	for (j = 0; j < bucket->nchunks; j++)
 	{
-		if (i % (INTERRUPT_EVERY / CHUNK) == 0)
+		size_t		count = chunk_count(bucket, j);
+
+		if (j % (INTERRUPT_EVERY / CHUNK) == 0)
 			CHECK_FOR_INTERRUPTS();
-		total += merge_next(&merge, bucket->chunks[i], CHUNK);
+		for (i = 0; i < count; i++)
+		{
+			similar[nsimilar] = bucket->chunks[j][i];
+			nsimilar += fav_sketch_may_contain(&sketch, bucket->chunks[j][i]);
+		}
 	}
-	set_bucket_count(many, bucket, total);
+	similar = fav_sort_hashes(similar, nsimilar, 64 - FAV_BUCKET_BITS, similar + nsimilar);
+	return fav_copy_unique(similar, similar, nsimilar) < nsimilar;
 }
 
-static void
-merge_many(FavHashBuckets *many, const uint8_t *stored, size_t count, MemoryContext context)
+static bool
+all_unique(const FavHashBuckets *many, const FavDoubts *doubts)
 {
 	Scratch		scratch = {0};
-	int			i;
+	size_t		from = 0;
+	bool		unique = true;
 
-	for (i = 0; i < BUCKETS; i++)
+	/* they came in the order of the buckets */
+	while (unique && from < doubts->count)
 	{
-		FavHashBucket *bucket = &many->buckets[i];
-		size_t		here = count;
+		int			bucket = bucket_of(doubts->hashes[from]);
+		size_t		to = from;
 
-		if (i + 1 < BUCKETS)
-			here = fav_hashes_position(stored, (uint32) count, (uint64) (i + 1) << (64 - FAV_BUCKET_BITS));
-		count -= here;
+		while (to < doubts->count && bucket_of(doubts->hashes[to]) == bucket)
+			to++;
 		CHECK_FOR_INTERRUPTS();
-		if (bucket_count(bucket) + here > bucket->sorted + bucket->sorted / 4)
-		{
-			merge_bucket(many, bucket, stored, here, &scratch, context);
-			stored += here * sizeof(uint64);
-		}
-		else
-			for (; here > 0; here--, stored += sizeof(uint64))
-			{
-				if (bucket->next == bucket->end)
-					add_chunk(many, bucket, context);
-				*bucket->next++ = fav_load64(stored);
-			}
+		unique = !any_twice(&many->buckets[bucket], doubts->hashes + from, to - from, &scratch);
+		from = to;
 	}
 	release_scratch(&scratch);
-	many->limit = Max(many->limit, many->nchunks);
+	return unique;
 }
 
 /*
- * A merge goes over all of the set.  For a list far shorter than it that would be a
- * waste, if there are many such lists: its hashes are added, and sorted later.
+ * Build the filter without having sorted the hashes, which takes longer than all
+ * the rest.  False: there are duplicates among them, after all.
  */
-void
-fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context)
+static bool
+build_unsorted(const FavHashSet *set, const FavParams *params, FavEditor *editor)
 {
-	if (set->many == NULL && set->count + count > FEW_MAX)
-		deal_out(set, context);
-	if (set->many != NULL)
-		merge_many(set->many, stored, count, context);
-	else if (count > set->count / 4)
-		merge_few(set, stored, count, context);
-	else
-		for (; count > 0; count--, stored += sizeof(uint64))
-			fav_hashset_add(set, fav_load64(stored), context);
+	size_t		nspans;
+	FavSpan    *spans = fav_hashset_spans(set, &nspans);
+	FavDoubts	doubts;
+	bool		built;
+
+	doubts.room = set->count / DOUBTFUL_SHARE;
+	doubts.hashes = MemoryContextAllocHuge(CurrentMemoryContext, doubts.room * sizeof(uint64));
+	built = fav_editor_build_spans(editor, params, spans, nspans, &doubts) == FAV_OK;
+	if (built && !all_unique(set->many, &doubts))
+	{
+		fav_editor_close(editor);
+		built = false;
+	}
+	pfree(doubts.hashes);
+	pfree(spans);
+	return built;
+}
+
+void
+fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity, FavEditor *editor)
+{
+	FavParams	params = *wanted;
+	FavSpan    *spans;
+	size_t		nspans;
+
+	if (set->many != NULL && settle_sample(set->many, BUCKETS - 1) == 0)
+	{
+		count_many(set);
+		params.capacity = capacity(wanted->capacity, set->count);
+		if (build_unsorted(set, &params, editor))
+			return;
+	}
+	fav_hashset_settle(set);
+	params.capacity = capacity(wanted->capacity, set->count);
+	spans = fav_hashset_spans(set, &nspans);
+	fav_require(fav_editor_build_spans(editor, &params, spans, nspans, NULL));
+	pfree(spans);
 }

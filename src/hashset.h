@@ -2,8 +2,8 @@
  * hashset.h
  *		A growing set of 64-bit hashes: the state of the aggregates.
  *
- * A zeroed one is empty.  What is added may be there already; settle before you
- * look at it.
+ * A zeroed one is empty.  What is added may be there already; settle (or compact) before
+ * you look at it.
  */
 #ifndef FAV_HASHSET_H
 #define FAV_HASHSET_H
@@ -38,21 +38,37 @@ struct FavHashBuckets
 {
 	size_t		nchunks;		/* of all buckets */
 	size_t		limit;			/* with so many chunks it is time to look for duplicates */
+	uint64	   *slab;			/* memory for further chunks, */
+	size_t		slab_left;		/* so many */
+	uint64	   *unused;			/* chunks that were given back, each points to the next */
 	FavHashBucket buckets[1 << FAV_BUCKET_BITS];
 };
 
 /* Make room for one more, in its bucket if there are buckets (then) or in the array. */
 extern void fav_hashset_grow(FavHashSet *set, uint64 hash, MemoryContext context);
 
-/* Remove duplicates and count. */
+/* Remove duplicates, sort and count. */
 extern void fav_hashset_settle(FavHashSet *set);
 
-/* All hashes of a settled set, ascending: `count` times 8 bytes, or where they are. */
+/* The same, but where duplicates are few they may stay (and count), and no order is promised. */
+extern void fav_hashset_compact(FavHashSet *set);
+
+/* The hashes of a settled or compact set: `count` times 8 bytes, or where they are. */
 extern void fav_hashset_store(const FavHashSet *set, uint8_t *to);
 extern FavSpan *fav_hashset_spans(const FavHashSet *set, size_t *nspans);
 
-/* Add what another set stored. */
+/* Add what another set stored, or the other set (which becomes compact). */
 extern void fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context);
+extern void fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context);
+
+/*
+ * Build a filter from the set.  Its capacity is chosen by what was wanted and by how
+ * many there are; raises an error if it cannot be built.
+ */
+typedef uint64 (*FavCapacity) (uint64 wanted, uint64 count);
+
+extern void fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity,
+							  FavEditor *editor);
 
 static inline FavHashBucket *
 fav_hash_bucket(FavHashBuckets *many, uint64 hash)

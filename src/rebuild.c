@@ -55,9 +55,9 @@
 
 /* With room to grow, or the next few elements would chain a second slice. */
 static uint64
-capacity_for(uint64 count)
+capacity_for(uint64 wanted, uint64 count)
 {
-	return Max(count + count / 3, FAV_DEFAULT_CAPACITY);
+	return Max(wanted, Max(count + count / 3, FAV_DEFAULT_CAPACITY));
 }
 
 Datum
@@ -74,15 +74,8 @@ Datum
 fav_build_filter(const FavParams *wanted, FavHashSet *set)
 {
 	FavEditor	editor;
-	FavParams	params = *wanted;
-	FavSpan    *spans;
-	size_t		nspans;
 
-	fav_hashset_settle(set);
-	params.capacity = Max(params.capacity, capacity_for(set->count));
-	spans = fav_hashset_spans(set, &nspans);
-	fav_require(fav_editor_build_spans(&editor, &params, spans, nspans));
-	pfree(spans);
+	fav_hashset_build(set, wanted, capacity_for, &editor);
 	return fav_finish_edit(&editor);
 }
 
@@ -104,7 +97,7 @@ fav_is_worn(const FavFilter *filter)
 		return true;
 	if (fav_size(filter) < 4 * WORN_SLACK)
 		return false;
-	fresh = 8.0 * filter->nrecent + (double) capacity_for(count) /
+	fresh = 8.0 * filter->nrecent + (double) capacity_for(0, count) /
 		fav_slice_capacity(first, filter->params.region_size) *
 		(double) fav_slice_bytes(first, filter->params.region_size);
 	return (double) fav_size(filter) > WORN_FACTOR * fresh + WORN_SLACK;

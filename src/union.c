@@ -178,7 +178,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	size_t		i;
 
 	fav_aggregate_context(fcinfo);
-	fav_hashset_settle(&state->set);
+	fav_hashset_compact(&state->set);
 	sent.nstored = state->set.count;
 	size += state->set.count * sizeof(uint64);
 	for (i = 0; i < state->nparts; i++)
@@ -261,6 +261,14 @@ open_part(const struct varlena *part, FavFilter *filter)
 		fav_raise_corrupted(&problem);
 }
 
+/* More elements raise it anyway. */
+static uint64
+wanted_capacity(uint64 wanted, uint64 count)
+{
+	(void) count;
+	return wanted;
+}
+
 Datum
 fav_union_final(PG_FUNCTION_ARGS)
 {
@@ -279,11 +287,9 @@ fav_union_final(PG_FUNCTION_ARGS)
 	if (state->nparts == 0 && !state->has_params)
 		PG_RETURN_NULL();		/* nothing but NULLs */
 
-	fav_hashset_settle(&state->set);
-	spans = fav_hashset_spans(&state->set, &nspans);
 	if (state->nparts == 0)
 	{
-		fav_require(fav_editor_build_spans(&editor, &state->params, spans, nspans));
+		fav_hashset_build(&state->set, &state->params, wanted_capacity, &editor);
 		return fav_finish_edit(&editor);
 	}
 
@@ -298,6 +304,8 @@ fav_union_final(PG_FUNCTION_ARGS)
 	}
 	if (state->has_params)
 		check_compatible(&editor.filter.params, &state->params);
+	fav_hashset_settle(&state->set);
+	spans = fav_hashset_spans(&state->set, &nspans);
 	for (i = 0; i < nspans; i++)
 		for (j = 0; j < spans[i].count; j++)
 		{

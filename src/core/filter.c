@@ -48,6 +48,9 @@ is_close(const FavSlice *slice, uint32_t missing)
 /* From here on deleted is swept whenever it has doubled. */
 #define SWEEP_FROM			256
 
+/* Hashes that a slice is filled with at once. */
+#define FILL_AT_ONCE		256
+
 bool
 fav_contains(const FavFilter *filter, uint64_t hash)
 {
@@ -671,31 +674,47 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 	return FAV_OK;
 }
 
-/* Fill an empty slice with ascending hashes. */
-static void
-fill_slice(FavEditor *editor, const FavSpan *spans, size_t nspans)
+/* Fill an empty slice.  False: more doubts than there is room for. */
+static bool
+fill_slice(FavEditor *editor, const FavSpan *spans, size_t nspans, FavDoubts *doubts)
 {
 	FavFilter  *filter = &editor->filter;
+	uint64_t	doubtful[FILL_AT_ONCE];
 	size_t		until_pause = 0;
 	size_t		i;
-	size_t		j;
+	size_t		done;
 
 	for (i = 0; i < nspans; i++)
-		for (j = 0; j < spans[i].count; j++)
+		for (done = 0; done < spans[i].count;)
 		{
-			if (until_pause-- == 0)
+			size_t		count = spans[i].count - done;
+			size_t		ndoubtful;
+
+			if (count > FILL_AT_ONCE)
+				count = FILL_AT_ONCE;
+			if (until_pause < count)
 			{
 				fav_pause();
-				until_pause = FAV_PAUSE_HASHES - 1;
+				until_pause = FAV_PAUSE_HASHES;
 			}
+			until_pause -= count;
 			/* where all bits are set already, to insert is to claim */
-			fav_slice_insert(&filter->slices[0], editor->own_blocks[0], filter->params.region_size,
-							 spans[i].hashes[j]);
+			ndoubtful = fav_slice_fill(&filter->slices[0], editor->own_blocks[0],
+									   filter->params.region_size, spans[i].hashes + done, count, doubtful);
+			done += count;
+			if (doubts == NULL)
+				continue;
+			if (ndoubtful > doubts->room - doubts->count)
+				return false;
+			memcpy(doubts->hashes + doubts->count, doubtful, ndoubtful * sizeof(uint64_t));
+			doubts->count += ndoubtful;
 		}
+	return true;
 }
 
 FavStatus
-fav_editor_build_spans(FavEditor *editor, const FavParams *params, const FavSpan *spans, size_t nspans)
+fav_editor_build_spans(FavEditor *editor, const FavParams *params, const FavSpan *spans, size_t nspans,
+					   FavDoubts *doubts)
 {
 	FavSlice   *slice = &editor->filter.slices[0];
 	FavStatus	status;
@@ -705,6 +724,8 @@ fav_editor_build_spans(FavEditor *editor, const FavParams *params, const FavSpan
 
 	for (i = 0; i < nspans; i++)
 		count += spans[i].count;
+	if (doubts != NULL)
+		doubts->count = 0;
 	fav_editor_new(editor, params);
 	if (count <= FAV_RECENT_MAX)
 	{
@@ -724,7 +745,13 @@ fav_editor_build_spans(FavEditor *editor, const FavParams *params, const FavSpan
 		if (status != FAV_OK)
 			break;
 		editor->filter.nslices = 1;
-		fill_slice(editor, spans, nspans);
+		if (doubts != NULL)
+			doubts->count = 0;
+		if (!fill_slice(editor, spans, nspans, doubts))
+		{
+			fav_editor_close(editor);
+			return FAV_DOUBTFUL;
+		}
 		editor->filter.elements = count;
 
 		/* a few blocks may be uneven by chance: some more, then */
@@ -745,7 +772,7 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 
 	span.hashes = hashes;
 	span.count = count;
-	return fav_editor_build_spans(editor, params, &span, 1);
+	return fav_editor_build_spans(editor, params, &span, 1, NULL);
 }
 
 FavStatus

@@ -73,14 +73,27 @@ typedef struct FavSpan
 	size_t		count;
 } FavSpan;
 
+/* Hashes that may be in a list twice: those for which there was nothing to set. */
+typedef struct FavDoubts
+{
+	uint64_t   *hashes;
+	size_t		count;
+	size_t		room;
+} FavDoubts;
+
 /*
- * All at once, from ascending unique hashes: one slice of exactly the right size
- * (or for params->capacity, if that is more), filled block after block.
+ * All at once, from unique hashes: one slice of exactly the right size (or for
+ * params->capacity, if that is more).  Up to FAV_RECENT_MAX of them are taken in
+ * their order.  That of more does not matter to the result, only to the time it
+ * takes: ascending hashes fill block after block.
+ *
+ * If they may not be unique, `doubts` gets those that would have to be looked at.
+ * FAV_DOUBTFUL: they are too many, nothing was built.
  */
 extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 								  const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_build_spans(FavEditor *editor, const FavParams *params,
-										const FavSpan *spans, size_t nspans);
+										const FavSpan *spans, size_t nspans, FavDoubts *doubts);
 extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
 extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);

@@ -130,7 +130,8 @@ typedef enum FavStatus
 	FAV_NO_MEMORY,
 	FAV_TOO_LARGE,				/* would pass FAV_MAX_SIZE */
 	FAV_TOO_MANY_SLICES,		/* would pass FAV_MAX_SLICES */
-	FAV_MISMATCH				/* other seed or region size */
+	FAV_MISMATCH,				/* other seed or region size */
+	FAV_DOUBTFUL				/* too many hashes may be there twice */
 } FavStatus;
 
 /* What is wrong with a value, as a sentence for the user. */

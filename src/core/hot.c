@@ -1,8 +1,8 @@
 /*
  * hot.c
  *		Where the time goes: the two questions behind every contains, add and del (is
- *		a hash among the recent ones, and which slices report it), and the insert
- *		into a slice.  The one piece of the core that is written for speed first.
+ *		a hash among the recent ones, and which slices report it), and inserts into a
+ *		slice.  The one piece of the core that is written for speed first.
  *
  * Each is here with and without AVX2, and the first call chooses.
  *
@@ -162,8 +162,31 @@ reporting_plain(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_
 	return count_reporting(filter, hash, enough, first, has_all, has_some);
 }
 
-static void
-insert_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+/* Returns how many bits that set. */
+typedef uint32_t (*Insert) (const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
+
+static ALWAYS_INLINE size_t
+fill(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+	 size_t count, uint64_t *doubtful, Insert insert)
+{
+	FavSlice	now = *slice;	/* which the writes to blocks cannot change, for the compiler */
+	size_t		ndoubtful = 0;
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+	{
+		uint32_t	added = insert(&now, blocks, region_size, hashes[i]);
+
+		now.bits_set += added;
+		doubtful[ndoubtful] = hashes[i];
+		ndoubtful += added == 0;
+	}
+	slice->bits_set = now.bits_set;
+	return ndoubtful;
+}
+
+static ALWAYS_INLINE uint32_t
+insert(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
 	uint8_t    *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
@@ -188,7 +211,20 @@ insert_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t ha
 			added += (masks[word] & ~old) != 0;
 		}
 	}
-	slice->bits_set += added;
+	return added;
+}
+
+static void
+insert_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	slice->bits_set += insert(slice, blocks, region_size, hash);
+}
+
+static size_t
+fill_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+		   size_t count, uint64_t *doubtful)
+{
+	return fill(slice, blocks, region_size, hashes, count, doubtful, insert);
 }
 
 #ifdef HAVE_AVX2
@@ -279,8 +315,8 @@ reporting_avx2(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t
 }
 
 __attribute__((target("avx2,popcnt")))
-static void
-insert_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+static ALWAYS_INLINE uint32_t
+insert_with_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
 	__m256i    *tracker = (__m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES);
@@ -306,7 +342,22 @@ insert_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t has
 			break;
 	}
 	_mm256_storeu_si256(tracker, marked);
-	slice->bits_set += groups * FAV_LANE_WORDS - kept;
+	return groups * FAV_LANE_WORDS - kept;
+}
+
+__attribute__((target("avx2,popcnt")))
+static void
+insert_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	slice->bits_set += insert_with_avx2(slice, blocks, region_size, hash);
+}
+
+__attribute__((target("avx2,popcnt")))
+static size_t
+fill_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+		  size_t count, uint64_t *doubtful)
+{
+	return fill(slice, blocks, region_size, hashes, count, doubtful, insert_with_avx2);
 }
 
 #endif
@@ -318,6 +369,7 @@ choose(void)
 	fav_slice_reports = slice_reports_plain;
 	fav_reporting = reporting_plain;
 	fav_slice_insert = insert_plain;
+	fav_slice_fill = fill_plain;
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
@@ -325,6 +377,7 @@ choose(void)
 		fav_slice_reports = slice_reports_avx2;
 		fav_reporting = reporting_avx2;
 		fav_slice_insert = insert_avx2;
+		fav_slice_fill = fill_avx2;
 	}
 #endif
 }
@@ -357,6 +410,14 @@ choose_insert(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t h
 	fav_slice_insert(slice, blocks, region_size, hash);
 }
 
+static size_t
+choose_fill(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+			size_t count, uint64_t *doubtful)
+{
+	choose();
+	return fav_slice_fill(slice, blocks, region_size, hashes, count, doubtful);
+}
+
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
 									uint64_t hash) = choose_recent_contains;
 bool		(*fav_slice_reports) (const FavSlice *slice, uint32_t region_size,
@@ -365,3 +426,6 @@ uint32_t	(*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enou
 							  uint32_t *first) = choose_reporting;
 void		(*fav_slice_insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 								 uint64_t hash) = choose_insert;
+size_t		(*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+							   const uint64_t *hashes, size_t count,
+							   uint64_t *doubtful) = choose_fill;

@@ -2,7 +2,7 @@
  * slice.h
  *		One FAV slice: an array of blocks of bits with a collision tracker.
  *
- * A block is region_size data lanes of 512 bits and one tracker lane.  Column j
+ * A block is region_size data lanes of 256 bits and one tracker lane.  Column j
  * of the data lanes is region j; bit j of the tracker lane says that some bit of
  * the region was wanted by a second element.  All that an element touches is in
  * one block.
@@ -51,6 +51,14 @@ extern uint32_t fav_slice_missing(const FavSlice *slice, uint32_t region_size,
 /* Add an element: set its clear bits, mark the regions of those already set. (hot.c) */
 extern void (*fav_slice_insert) (FavSlice *slice, uint8_t *blocks,
 								 uint32_t region_size, uint64_t hash);
+
+/*
+ * Add many, all different.  An element whose bits were all set already goes to
+ * `doubtful`, which has room for all: it may have been there twice.  Returns how
+ * many these are. (hot.c)
+ */
+extern size_t (*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+								 const uint64_t *hashes, size_t count, uint64_t *doubtful);
 
 /*
  * Hold on to bits that are all set already: mark all its regions, so that no

@@ -129,7 +129,7 @@ check_recent(const char *name, RecentContains recent_contains)
 	test_end();
 }
 
-typedef void (*Insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
+typedef void (*InsertOne) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
 
 /* Bit by bit, as docs/FORMAT.md has it. */
 static void
@@ -160,7 +160,7 @@ insert_slowly(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t h
 }
 
 static void
-check_insert(const char *name, Insert insert)
+check_insert(const char *name, InsertOne insert)
 {
 	uint64_t	random = 7;
 	uint32_t	run;
@@ -191,21 +191,71 @@ check_insert(const char *name, Insert insert)
 	test_end();
 }
 
+typedef size_t (*Fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+						size_t count, uint64_t *doubtful);
+
+/* As one insert after the other; what they set nothing for is doubtful. */
+static void
+check_fill(const char *name, Fill fill)
+{
+	uint64_t	random = 8;
+	uint32_t	run;
+
+	test_begin("fill: %s is one insert after the other", name);
+	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
+	{
+		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
+		FavSlice	slice = {.nblocks = 2, .k = 1 + run / FAV_MAX_REGION_SIZE};
+		FavSlice	expected = slice;
+		size_t		size = fav_slice_bytes(&slice, region_size);
+		uint8_t    *blocks = calloc(1, size);
+		uint8_t    *expected_blocks = calloc(1, size);
+		uint64_t	hashes[100];
+		uint64_t	doubtful[100];
+		uint64_t	expected_doubtful[100];
+		size_t		ndoubtful = 0;
+		size_t		i;
+
+		for (i = 0; i < 100; i++)
+		{
+			uint64_t	before = expected.bits_set;
+
+			hashes[i] = i % 10 == 9 ? hashes[random_below(&random, i)] : next_random(&random);
+			insert_slowly(&expected, expected_blocks, region_size, hashes[i]);
+			if (expected.bits_set == before)
+				expected_doubtful[ndoubtful++] = hashes[i];
+		}
+		CHECK(ndoubtful >= 10);
+		CHECK(fill(&slice, blocks, region_size, hashes, 0, doubtful) == 0 && slice.bits_set == 0);
+		CHECK_THAT(fill(&slice, blocks, region_size, hashes, 100, doubtful) == ndoubtful &&
+				   memcmp(doubtful, expected_doubtful, ndoubtful * sizeof(uint64_t)) == 0,
+				   "doubtful with region size %u, k %u", region_size, slice.k);
+		CHECK_THAT(slice.bits_set == expected.bits_set && memcmp(blocks, expected_blocks, size) == 0,
+				   "region size %u, k %u", region_size, slice.k);
+		free(blocks);
+		free(expected_blocks);
+	}
+	test_end();
+}
+
 int
 main(void)
 {
 	check_insert("the plain way", insert_plain);
+	check_fill("the plain way", fill_plain);
 	check_recent("the plain way", recent_contains_plain);
 	check("the plain way", reporting_plain, slice_reports_plain);
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
 		check_insert("AVX2", insert_avx2);
+		check_fill("AVX2", fill_avx2);
 		check_recent("AVX2", recent_contains_avx2);
 		check("AVX2", reporting_avx2, slice_reports_avx2);
 	}
 #endif
 	check_insert("what was chosen", choose_insert);
+	check_fill("what was chosen", choose_fill);
 	check_recent("what was chosen", choose_recent_contains);
 	check("what was chosen", choose_reporting, choose_slice_reports);
 	return test_summary("test_hot");

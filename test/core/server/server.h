@@ -38,6 +38,8 @@ typedef void *MemoryContext;
 #define repalloc_huge(memory, size)				server_realloc(memory, size)
 #define pfree(memory)							fav_free(memory)
 
+#define fav_require(status)						Assert((status) == FAV_OK)
+
 /* Never NULL, as in the server. */
 extern void *server_alloc(size_t size);
 extern void *server_realloc(void *memory, size_t size);
