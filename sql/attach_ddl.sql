@@ -128,6 +128,17 @@ INSERT INTO pairs VALUES (1, 3);
 SELECT fav_attach('pairs', 'k', 'e', 'goal', filter => 'the Filter');
 SELECT missing FROM fav_verify('pairs');
 
+-- a trigger that was right once is not for ever
+INSERT INTO pairs VALUES (1, 8);
+SELECT tgname AS was FROM pg_trigger WHERE tgrelid = 'pairs'::regclass AND tgname LIKE 'fav%insert' \gset
+ALTER TRIGGER :was ON pairs RENAME TO mine;
+\set VERBOSITY terse
+INSERT INTO pairs VALUES (1, 7);
+\set VERBOSITY default
+ALTER TRIGGER mine ON pairs RENAME TO :was;
+INSERT INTO pairs VALUES (1, 7);
+SELECT missing FROM fav_verify('pairs');
+
 -- the extension moves; and does not go
 CREATE SCHEMA ext;
 ALTER EXTENSION fav SET SCHEMA ext;

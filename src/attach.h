@@ -105,6 +105,9 @@ typedef struct FavWatch
 	AttrNumber	key_number;
 	AttrNumber	element_number;
 	List	   *ancestors;		/* of the relation, itself first */
+	Oid			function;		/* fav_maintain */
+	uint32		function_hash;	/* in the cache of functions */
+	Oid			triggers[FAV_NTRIGGERS];	/* that were seen and found to be right */
 	int			users;			/* calls that are using it now */
 	bool		valid;
 } FavWatch;
@@ -164,7 +167,9 @@ extern Oid	fav_element_type(FavKind kind);
 extern const char *fav_element_type_name(FavKind kind);
 
 /* watch.c */
-extern FavWatch *fav_watch_open(Oid schema, Relation relation, int32 number);
+extern FavWatch *fav_watch_find(Oid function, Oid relation, int32 number);
+extern FavWatch *fav_watch_load(Oid function, Relation relation, int32 number);
+extern void fav_watch_use(FavWatch *watch);
 extern void fav_watch_close(FavWatch *watch);
 extern void fav_watch_forget_users(void);
 
@@ -204,7 +209,6 @@ extern void fav_catalog_rename(FavAttachment *attachment);
 extern Datum fav_empty_filter(const FavAttachment *attachment);
 extern Datum fav_build_filter(const FavParams *wanted, FavHashSet *set);
 extern Datum fav_build_key(FavAttachment *attachment, Datum key);
-extern bool fav_is_worn(const FavFilter *filter);
 extern void fav_build_all(FavAttachment *attachment, bool fresh);
 extern void fav_set_filter(FavAttachment *attachment, Datum key, Datum filter);
 extern bool fav_insert_filter(FavAttachment *attachment, Datum key, Datum filter);

@@ -257,12 +257,12 @@ sort_groups(const Maintenance *maintenance, const Gathering *gathering, uint32 *
 static void
 apply_gathered(const Maintenance *maintenance, const Gathering *gathering)
 {
-	MemoryContext old = CurrentMemoryContext;
+	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav key", ALLOCSET_DEFAULT_SIZES);
 	uint32		count;
 	KeyGroup   *list = sort_groups(maintenance, gathering, &count);
+	MemoryContext old = MemoryContextSwitchTo(per_key);
 	uint32		i;
 
-	MemoryContextSwitchTo(maintenance->per_key);
 	for (i = 0; i < count; i++)
 	{
 		Changes		changes = {NULL, 0, list[i].count};
@@ -273,9 +273,10 @@ apply_gathered(const Maintenance *maintenance, const Gathering *gathering)
 		for (at = list[i].first; at != END_OF_CHAIN; at = gathering->changes.list[at].next)
 			changes.list[changes.count++] = gathering->changes.list[at];
 		fav_change_key(maintenance, list[i].key, &changes);
-		MemoryContextReset(maintenance->per_key);
+		MemoryContextReset(per_key);
 	}
 	MemoryContextSwitchTo(old);
+	MemoryContextDelete(per_key);
 }
 
 /*
@@ -314,7 +315,8 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 	bool		nulls_first = false;
 	Sorter		sorter;
 	TupleTableSlot *sorted;
-	MemoryContext old = CurrentMemoryContext;
+	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav key", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
 	Changes		changes = {NULL, 0, 0};
 	Datum		key = (Datum) 0;
 
@@ -330,7 +332,7 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 	tuplesort_performsort(sorter.sort);
 
 	sorted = MakeSingleTupleTableSlot(descriptor, &TTSOpsMinimalTuple);
-	MemoryContextSwitchTo(maintenance->per_key);
+	old = MemoryContextSwitchTo(per_key);
 	while (tuplesort_gettupleslot(sorter.sort, true, false, sorted, NULL))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -338,7 +340,7 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 		if (changes.count > 0 && !same_key(maintenance, key, sorted->tts_values[0]))
 		{
 			fav_change_key(maintenance, key, &changes);
-			MemoryContextReset(maintenance->per_key);
+			MemoryContextReset(per_key);
 			changes = (Changes) {NULL, 0, 0};
 		}
 		if (changes.count == 0)
@@ -349,6 +351,7 @@ apply_sorted(Maintenance *maintenance, Relation relation, Tuplestorestate *old_t
 	if (changes.count > 0)
 		fav_change_key(maintenance, key, &changes);
 	MemoryContextSwitchTo(old);
+	MemoryContextDelete(per_key);
 	ExecDropSingleTupleTableSlot(sorted);
 	ExecDropSingleTupleTableSlot(sorter.slot);
 	tuplesort_end(sorter.sort);

@@ -37,7 +37,6 @@ typedef struct Maintenance
 	bool		add_first;		/* it may never have been added */
 	bool		distinct;		/* no pair comes twice, or goes and comes */
 	TypeCacheEntry *key_type;
-	MemoryContext per_key;
 } Maintenance;
 
 /*

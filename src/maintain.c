@@ -255,30 +255,22 @@ change_one(const Maintenance *maintenance, Datum key, const Change *change)
 	FavAttachment *attachment = maintenance->attachment;
 	FavQuery	query = change->delta > 0 ? FAV_QUERY_ADD : FAV_QUERY_DEL;
 	Datum		values[3];
-	Datum		datum;
-	bool		isnull;
-	bool		worn = false;
+	bool		outer_seen = fav_wear_seen;
+	bool		worn;
 
 	values[0] = key;
 	values[1] = change->element;
 	values[2] = attachment->empty;
-	if (SPI_execute_plan(fav_attachment_plan(attachment, query), values, NULL, false, 0) != SPI_OK_UPDATE_RETURNING)
+
+	/* after an error, that it is wanted does no harm */
+	fav_wear_wanted = true;
+	fav_wear_seen = false;
+	if (SPI_execute_plan(fav_attachment_plan(attachment, query), values, NULL, false, 0) != SPI_OK_UPDATE)
 		elog(ERROR, "could not update a filter");
+	worn = fav_wear_seen;
+	fav_wear_seen = outer_seen;
 	if (SPI_processed == 0)
 		return false;
-	datum = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	if (!isnull)
-	{
-		struct varlena *bytes = PG_DETOAST_DATUM_PACKED(datum);
-		size_t		size = VARSIZE_ANY_EXHDR(bytes);
-		FavFilter	filter;
-		FavProblem	problem;
-
-		if (fav_open(&filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
-			fav_raise_corrupted(&problem);
-		worn = fav_is_worn(&filter);
-	}
-	SPI_freetuptable(SPI_tuptable);
 	if (worn)
 		fav_set_filter(attachment, key, fav_build_key(attachment, key));
 	return true;
@@ -401,31 +393,53 @@ raise_forged(TriggerData *data)
 			 errhint("Drop the trigger, and use fav_attach.")));
 }
 
+/* The number of the attachment, a trigger's only argument. */
+static int32
+trigger_number(TriggerData *data)
+{
+	Trigger    *definition = data->tg_trigger;
+
+	if (definition->tgnargs != 1 || strlen(definition->tgargs[0]) > 9 ||
+		strspn(definition->tgargs[0], "0123456789") != strlen(definition->tgargs[0]))
+		raise_forged(data);
+	return atoi(definition->tgargs[0]);
+}
+
 /*
  * A trigger must be exactly what fav_attach makes: its name, which no two
  * triggers of a table share, says for which attachment and event it is, and must
  * agree with its argument, with the event, and with the table of attachments.
  */
-static int32
-check_trigger(TriggerData *data, FavTrigger trigger)
+static void
+check_trigger(TriggerData *data, FavTrigger trigger, int32 number)
 {
-	Trigger    *definition = data->tg_trigger;
-	int32		number;
-	char	   *name;
+	char	   *name = fav_trigger_name(number, trigger);
 
-	if (definition->tgnargs != 1 || strlen(definition->tgargs[0]) > 9 ||
-		strspn(definition->tgargs[0], "0123456789") != strlen(definition->tgargs[0]) ||
-		(TRIGGER_FIRED_FOR_ROW(data->tg_event) && !TRIGGER_FIRED_AFTER(data->tg_event)))
-		raise_forged(data);
-	number = atoi(definition->tgargs[0]);
-	name = fav_trigger_name(number, trigger);
-	if (strcmp(definition->tgname, name) != 0 ||
+	if (strcmp(data->tg_trigger->tgname, name) != 0 ||
+		(trigger == FAV_TRIGGER_ROW && !TRIGGER_FIRED_AFTER(data->tg_event)) ||
 		(trigger == FAV_TRIGGER_INSERT && data->tg_newtable == NULL) ||
 		(trigger == FAV_TRIGGER_UPDATE && (data->tg_newtable == NULL || data->tg_oldtable == NULL)) ||
 		(trigger == FAV_TRIGGER_DELETE && data->tg_oldtable == NULL))
 		raise_forged(data);
 	pfree(name);
-	return number;
+}
+
+/* What the trigger watches; to be closed again. */
+static FavWatch *
+open_watch(Oid function, TriggerData *data, FavTrigger trigger)
+{
+	int32		number = trigger_number(data);
+	FavWatch   *watch = fav_watch_find(function, RelationGetRelid(data->tg_relation), number);
+
+	if (watch == NULL || watch->triggers[trigger] != data->tg_trigger->tgoid)
+	{
+		check_trigger(data, trigger, number);
+		if (watch == NULL)
+			watch = fav_watch_load(function, data->tg_relation, number);
+		watch->triggers[trigger] = data->tg_trigger->tgoid;
+	}
+	fav_watch_use(watch);
+	return watch;
 }
 
 static CommandId
@@ -461,7 +475,6 @@ Datum
 fav_maintain(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
-	Oid			schema = get_func_namespace(fcinfo->flinfo->fn_oid);
 	FavTrigger	trigger;
 	FavWatch   *watch;
 	FavAttachment *attachment;
@@ -474,7 +487,7 @@ fav_maintain(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("fav_maintain can only be called as a trigger")));
 	trigger = classify_event(data);
-	watch = fav_watch_open(schema, data->tg_relation, check_trigger(data, trigger));
+	watch = open_watch(fcinfo->flinfo->fn_oid, data, trigger);
 	attachment = &watch->attachment;
 	fav_attachment_check_rights(attachment);
 
@@ -498,7 +511,6 @@ fav_maintain(PG_FUNCTION_ARGS)
 	maintenance.key_number = watch->key_number;
 	maintenance.element_number = watch->element_number;
 	maintenance.key_type = lookup_type_cache(attachment->key.type, TYPECACHE_EQ_OPR_FINFO | TYPECACHE_HASH_PROC_FINFO);
-	maintenance.per_key = AllocSetContextCreate(CurrentMemoryContext, "fav maintenance", ALLOCSET_DEFAULT_SIZES);
 	if (unlikely(attachment->renamed))
 		fav_catalog_rename(attachment);
 	if (trigger == FAV_TRIGGER_TRUNCATE)

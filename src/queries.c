@@ -85,14 +85,12 @@ query_text(StringInfo query, const FavAttachment *attachment, FavQuery which)
 							 "UPDATE %s t SET %s = %s.fav_add(COALESCE(t.%s, $3), $2) WHERE ",
 							 target, filter, schema, filter);
 			append_operation(query, target_key, attachment->target_equal, "$1");
-			appendStringInfo(query, " RETURNING t.%s", filter);
 			break;
 		case FAV_QUERY_DEL:
 			appendStringInfo(query,
 							 "UPDATE %s t SET %s = %s.fav_del(COALESCE(t.%s, $3), $2) WHERE ",
 							 target, filter, schema, filter);
 			append_operation(query, target_key, attachment->target_equal, "$1");
-			appendStringInfo(query, " RETURNING t.%s", filter);
 			break;
 		case FAV_QUERY_LOCK:
 			appendStringInfo(query, "SELECT t.%s FROM %s t WHERE ", filter, target);

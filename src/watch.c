@@ -17,6 +17,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 typedef struct WatchKey
 {
@@ -32,6 +33,7 @@ typedef struct WatchEntry
 
 static HTAB *watches = NULL;
 static uint64 invalidations = 0;
+static int	nusers = 0;			/* of all watches */
 
 static void
 invalidate_watches(Datum argument, Oid relation)
@@ -53,6 +55,22 @@ invalidate_watches(Datum argument, Oid relation)
 	}
 }
 
+/* The function that triggers call may have moved to another schema. */
+static void
+invalidate_by_function(Datum argument, int cache, uint32 hash)
+{
+	HASH_SEQ_STATUS status;
+	WatchEntry *entry;
+
+	(void) argument;
+	(void) cache;
+	invalidations++;
+	hash_seq_init(&status, watches);
+	while ((entry = hash_seq_search(&status)) != NULL)
+		if (entry->watch != NULL && (hash == 0 || hash == entry->watch->function_hash))
+			entry->watch->valid = false;
+}
+
 static void
 start_cache(void)
 {
@@ -63,6 +81,7 @@ start_cache(void)
 	control.entrysize = sizeof(WatchEntry);
 	watches = hash_create("fav attachments", 32, &control, HASH_ELEM | HASH_BLOBS);
 	CacheRegisterRelcacheCallback(invalidate_watches, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, invalidate_by_function, (Datum) 0);
 }
 
 /* A relation and all it inherits from, itself first. */
@@ -126,9 +145,10 @@ column_in(Oid relation, const FavAttachment *attachment, const FavColumn *column
 }
 
 static FavWatch *
-load_watch(Oid schema, Relation relation, int32 number)
+load_watch(Oid function, Relation relation, int32 number)
 {
 	Oid			oid = RelationGetRelid(relation);
+	Oid			schema = get_func_namespace(function);
 	List	   *ancestors = find_ancestors(oid);
 	FavCatalogRow *row = find_row(schema, ancestors, number);
 	FavAttachment attachment;
@@ -149,6 +169,8 @@ load_watch(Oid schema, Relation relation, int32 number)
 	watch->attachment = attachment;
 	watch->key_number = column_in(oid, &attachment, &attachment.key);
 	watch->element_number = column_in(oid, &attachment, &attachment.element);
+	watch->function = function;
+	watch->function_hash = GetSysCacheHashValue1(PROCOID, ObjectIdGetDatum(function));
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	watch->ancestors = list_copy(ancestors);
 	watch->attachment.empty = fav_empty_filter(&attachment);
@@ -181,48 +203,62 @@ plans_are_valid(const FavWatch *watch)
 	return true;
 }
 
-/*
- * The attachment that a trigger of this relation serves.  To be closed again,
- * because one that is in use must survive that the next call finds it outdated.
- */
+/* The attachment that a trigger of this relation serves, if it is known and not outdated. */
 FavWatch *
-fav_watch_open(Oid schema, Relation relation, int32 number)
+fav_watch_find(Oid function, Oid relation, int32 number)
+{
+	WatchKey	key = {relation, number};
+	WatchEntry *entry;
+
+	if (watches == NULL)
+		return NULL;
+	entry = hash_search(watches, &key, HASH_FIND, NULL);
+	if (entry == NULL || entry->watch == NULL)
+		return NULL;
+	if (entry->watch->valid && entry->watch->function == function && plans_are_valid(entry->watch))
+		return entry->watch;
+
+	/* one in use is left to itself: this is too rare to be worth more */
+	if (entry->watch->users == 0)
+		free_watch(entry->watch);
+	entry->watch = NULL;
+	return NULL;
+}
+
+/* Raises an error if there is none. */
+FavWatch *
+fav_watch_load(Oid function, Relation relation, int32 number)
 {
 	WatchKey	key = {RelationGetRelid(relation), number};
 	WatchEntry *entry;
+	FavWatch   *watch;
+	uint64		before;
 	bool		found;
 
 	if (watches == NULL)
 		start_cache();
+	before = invalidations;
+	watch = load_watch(function, relation, number);
+	/* was it outdated already while it was loaded? */
+	watch->valid = before == invalidations;
 	entry = hash_search(watches, &key, HASH_ENTER, &found);
-	if (!found)
-		entry->watch = NULL;
-	if (entry->watch != NULL &&
-		!(entry->watch->valid && entry->watch->attachment.schema == schema && plans_are_valid(entry->watch)))
-	{
-		/* one in use is left to itself: this is too rare to be worth more */
-		if (entry->watch->users == 0)
-			free_watch(entry->watch);
-		entry->watch = NULL;
-	}
-	if (entry->watch == NULL)
-	{
-		uint64		before = invalidations;
-		FavWatch   *watch = load_watch(schema, relation, number);
+	entry->watch = watch;
+	return watch;
+}
 
-		/* was it outdated already while it was loaded? */
-		watch->valid = before == invalidations;
-		entry = hash_search(watches, &key, HASH_ENTER, &found);
-		entry->watch = watch;
-	}
-	entry->watch->users++;
-	return entry->watch;
+/* One that is in use survives that the next call finds it outdated. */
+void
+fav_watch_use(FavWatch *watch)
+{
+	watch->users++;
+	nusers++;
 }
 
 void
 fav_watch_close(FavWatch *watch)
 {
 	watch->users--;
+	nusers--;
 }
 
 /* At the end of a transaction nobody uses any, however it ended. */
@@ -232,8 +268,9 @@ fav_watch_forget_users(void)
 	HASH_SEQ_STATUS status;
 	WatchEntry *entry;
 
-	if (watches == NULL)
+	if (nusers == 0)
 		return;
+	nusers = 0;
 	hash_seq_init(&status, watches);
 	while ((entry = hash_seq_search(&status)) != NULL)
 		if (entry->watch != NULL)
