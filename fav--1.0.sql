@@ -519,6 +519,10 @@ CREATE FUNCTION fav_maintain() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 COMMENT ON FUNCTION fav_maintain() IS 'trigger: keeps filters true; only fav_attach makes such triggers';
 
+CREATE FUNCTION fav_apply(fav) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION fav_apply(fav) IS 'for fav_maintain alone: the filter with the changes of a statement';
+
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name,
 	target regclass DEFAULT NULL, target_key name DEFAULT NULL, filter name DEFAULT NULL,

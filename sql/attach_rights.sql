@@ -97,6 +97,7 @@ CREATE TRIGGER odd BEFORE INSERT ON yard.mine FOR EACH ROW EXECUTE FUNCTION fav_
 INSERT INTO yard.mine VALUES (3, 3);
 DROP TRIGGER odd ON yard.mine;
 SELECT fav_maintain();
+SELECT fav_apply(fav_new());
 -- on another table of a column of the same name
 CREATE TRIGGER fav_2_insert AFTER INSERT ON yard.mine REFERENCING NEW TABLE AS n
 	FOR EACH STATEMENT EXECUTE FUNCTION fav_maintain('2');

@@ -44,8 +44,7 @@ typedef enum FavTrigger
 /* The queries of an attachment; queries.c has their texts. */
 typedef enum FavQuery
 {
-	FAV_QUERY_ADD,				/* add one element to the filter of a key */
-	FAV_QUERY_DEL,				/* delete one */
+	FAV_QUERY_APPLY,			/* apply changes to the filter of a key */
 	FAV_QUERY_LOCK,				/* lock and read the filter of a key */
 	FAV_QUERY_SET,				/* write it */
 	FAV_QUERY_INSERT,			/* a first filter for a key */
@@ -209,6 +208,7 @@ extern void fav_catalog_rename(FavAttachment *attachment);
 extern Datum fav_empty_filter(const FavAttachment *attachment);
 extern Datum fav_build_filter(const FavParams *wanted, FavHashSet *set);
 extern Datum fav_build_key(FavAttachment *attachment, Datum key);
+extern bool fav_is_worn(const FavFilter *filter);
 extern void fav_build_all(FavAttachment *attachment, bool fresh);
 extern void fav_set_filter(FavAttachment *attachment, Datum key, Datum filter);
 extern bool fav_insert_filter(FavAttachment *attachment, Datum key, Datum filter);

@@ -76,14 +76,6 @@ typedef struct FavArgument
 extern void fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
 extern void fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
 
-/*
- * ops.c: if wanted, has fav_add() or fav_del() given a filter that is worn out?
- * (rebuild.c says what that is.)
- */
-extern bool fav_wear_wanted;
-extern bool fav_wear_seen;
-extern bool fav_is_worn(const FavFilter *filter);
-
 /* The value of a filter, or of what an editor made (which is closed). */
 extern Datum fav_make_datum(const FavFilter *filter);
 extern Datum fav_finish_edit(FavEditor *editor);

@@ -204,74 +204,100 @@ outgrow_recent(const Maintenance *maintenance, const FavEditor *editor, const Ch
 	return fav_build_filter(&filter->params, &set);
 }
 
-/* The filter with the changes made; rebuilt if that wears it out. */
+/* The filter with the changes made.  *worn: it should be rebuilt. */
 static Datum
-edit_filter(const Maintenance *maintenance, Datum key, Datum old, bool isnull, const Changes *changes)
+edit_filter(const Maintenance *maintenance, Datum old, bool isnull, const Changes *changes, bool *worn)
 {
-	FavAttachment *attachment = maintenance->attachment;
-	FavEditor  *editor = palloc(sizeof(FavEditor));
+	FavEditor	editor;
 	const FavFilter *result;
 	FavFilter	filter;
 	FavProblem	problem;
-	Datum		datum;
+	Datum		datum = old;
 
+	*worn = false;
 	if (isnull)
-		fav_editor_new(editor, &attachment->params);
+		fav_editor_new(&editor, &maintenance->attachment->params);
 	else
 	{
-		struct varlena *bytes = (struct varlena *) DatumGetPointer(old);
+		struct varlena *bytes = PG_DETOAST_DATUM_PACKED(old);
 		size_t		size = VARSIZE_ANY_EXHDR(bytes);
 
 		if (fav_open(&filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
 			fav_raise_corrupted(&problem);
-		fav_editor_open(editor, &filter);
+		fav_editor_open(&editor, &filter);
 	}
 
 	/* what goes first: it makes room */
-	edit_each(maintenance, editor, changes, false);
-	if (editor->filter.nslices == 0 && editor->filter.nrecent + count_new(changes) > FAV_RECENT_MAX)
-		datum = outgrow_recent(maintenance, editor, changes);
+	edit_each(maintenance, &editor, changes, false);
+	if (editor.filter.nslices == 0 && editor.filter.nrecent + count_new(changes) > FAV_RECENT_MAX)
+		datum = outgrow_recent(maintenance, &editor, changes);
 	else
 	{
-		edit_each(maintenance, editor, changes, true);
-		fav_require(fav_editor_finish(editor, &result));
-		if (fav_is_worn(result))
-			datum = fav_build_key(attachment, key);
-		else
+		edit_each(maintenance, &editor, changes, true);
+		fav_require(fav_editor_finish(&editor, &result));
+		*worn = fav_is_worn(result);
+		/* an unchanged one need not be written to TOAST again */
+		if (isnull || editor.changed)
 			datum = fav_make_datum(result);
 	}
-	fav_editor_close(editor);
-	pfree(editor);
+	fav_editor_close(&editor);
 	return datum;
 }
 
+/* What fav_apply() is asked to do, and its answer. */
+typedef struct Application
+{
+	const Maintenance *maintenance;
+	const Changes *changes;
+	bool		worn;
+} Application;
+
+/* That of the UPDATE that is running, if one is. */
+static Application *current_application = NULL;
+
+PG_FUNCTION_INFO_V1(fav_apply);
+
+/* The function in the UPDATE of apply_changes(). */
+Datum
+fav_apply(PG_FUNCTION_ARGS)
+{
+	Application *application = current_application;
+	bool		isnull = PG_ARGISNULL(0);
+
+	if (application == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("fav_apply can only be called by fav_maintain")));
+	return edit_filter(application->maintenance, isnull ? (Datum) 0 : PG_GETARG_DATUM(0), isnull,
+					   application->changes, &application->worn);
+}
+
 /*
- * The common case, one element: let a single UPDATE lock, edit and write.  False
- * if the key has no row.
+ * The common case, nothing to look up: let a single UPDATE lock, edit and write.
+ * False if the key has no row.
  */
 static bool
-change_one(const Maintenance *maintenance, Datum key, const Change *change)
+apply_changes(const Maintenance *maintenance, Datum key, const Changes *changes)
 {
 	FavAttachment *attachment = maintenance->attachment;
-	FavQuery	query = change->delta > 0 ? FAV_QUERY_ADD : FAV_QUERY_DEL;
-	Datum		values[3];
-	bool		outer_seen = fav_wear_seen;
-	bool		worn;
+	SPIPlanPtr	plan = fav_attachment_plan(attachment, FAV_QUERY_APPLY);
+	Application application = {maintenance, changes, false};
+	Application *outer = current_application;
 
-	values[0] = key;
-	values[1] = change->element;
-	values[2] = attachment->empty;
-
-	/* after an error, that it is wanted does no harm */
-	fav_wear_wanted = true;
-	fav_wear_seen = false;
-	if (SPI_execute_plan(fav_attachment_plan(attachment, query), values, NULL, false, 0) != SPI_OK_UPDATE)
-		elog(ERROR, "could not update a filter");
-	worn = fav_wear_seen;
-	fav_wear_seen = outer_seen;
+	current_application = &application;
+	PG_TRY();
+	{
+		if (SPI_execute_plan(plan, &key, NULL, false, 0) != SPI_OK_UPDATE)
+			elog(ERROR, "could not update a filter");
+	}
+	PG_FINALLY();
+	{
+		current_application = outer;
+	}
+	PG_END_TRY();
 	if (SPI_processed == 0)
 		return false;
-	if (worn)
+	if (application.worn)
 		fav_set_filter(attachment, key, fav_build_key(attachment, key));
 	return true;
 }
@@ -297,6 +323,7 @@ fav_change_key(const Maintenance *maintenance, Datum key, Changes *changes)
 	bool		any_look_up = false;
 	Datum		filter = (Datum) 0;
 	bool		isnull;
+	bool		worn;
 	int			attempt;
 	size_t		i;
 
@@ -313,8 +340,7 @@ fav_change_key(const Maintenance *maintenance, Datum key, Changes *changes)
 	}
 	/* to look up is to search among sorted changes */
 	Assert(!(maintenance->distinct && any_look_up));
-	if (changes->count == 1 && !any_look_up && !(maintenance->add_first && !any_new) &&
-		change_one(maintenance, key, &changes->list[0]))
+	if (!any_look_up && apply_changes(maintenance, key, changes))
 		return;
 
 	for (attempt = 0; !fav_lock_filter(attachment, key, &filter, &isnull); attempt++)
@@ -337,7 +363,8 @@ fav_change_key(const Maintenance *maintenance, Datum key, Changes *changes)
 	}
 	if (any_look_up)
 		look_up(maintenance, key, changes);
-	fav_set_filter(attachment, key, edit_filter(maintenance, key, filter, isnull, changes));
+	filter = edit_filter(maintenance, filter, isnull, changes, &worn);
+	fav_set_filter(attachment, key, worn ? fav_build_key(attachment, key) : filter);
 }
 
 /*

@@ -85,16 +85,11 @@ begin_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
 	}
 }
 
-bool		fav_wear_wanted = false;
-bool		fav_wear_seen = false;
-
 static Datum
 end_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
 {
 	Datum		result;
 
-	if (unlikely(fav_wear_wanted))
-		fav_wear_seen |= fav_is_worn(&editor->filter);
 	if (argument->datum != NULL && !editor->changed)
 	{
 		fav_editor_close(editor);

@@ -80,16 +80,8 @@ query_text(StringInfo query, const FavAttachment *attachment, FavQuery which)
 
 	switch (which)
 	{
-		case FAV_QUERY_ADD:
-			appendStringInfo(query,
-							 "UPDATE %s t SET %s = %s.fav_add(COALESCE(t.%s, $3), $2) WHERE ",
-							 target, filter, schema, filter);
-			append_operation(query, target_key, attachment->target_equal, "$1");
-			break;
-		case FAV_QUERY_DEL:
-			appendStringInfo(query,
-							 "UPDATE %s t SET %s = %s.fav_del(COALESCE(t.%s, $3), $2) WHERE ",
-							 target, filter, schema, filter);
+		case FAV_QUERY_APPLY:
+			appendStringInfo(query, "UPDATE %s t SET %s = %s.fav_apply(t.%s) WHERE ", target, filter, schema, filter);
 			append_operation(query, target_key, attachment->target_equal, "$1");
 			break;
 		case FAV_QUERY_LOCK:
@@ -163,11 +155,6 @@ query_parameters(Oid *types, const FavAttachment *attachment, FavQuery which)
 	types[0] = attachment->key_type;
 	switch (which)
 	{
-		case FAV_QUERY_ADD:
-		case FAV_QUERY_DEL:
-			types[1] = element;
-			types[2] = fav;
-			return 3;
 		case FAV_QUERY_SET:
 		case FAV_QUERY_INSERT:
 			types[1] = fav;
@@ -176,6 +163,7 @@ query_parameters(Oid *types, const FavAttachment *attachment, FavQuery which)
 		case FAV_QUERY_PRESENT_MANY:
 			types[1] = get_array_type(element);
 			return 2;
+		case FAV_QUERY_APPLY:
 		case FAV_QUERY_LOCK:
 		case FAV_QUERY_SCAN:
 			return 1;
@@ -198,7 +186,7 @@ fav_attachment_plan(FavAttachment *attachment, FavQuery which)
 {
 	SPIPlanPtr	plan = attachment->plans[which];
 	StringInfoData query;
-	Oid			types[3];
+	Oid			types[2];
 	int			count;
 
 	if (plan != NULL && SPI_plan_is_valid(plan))

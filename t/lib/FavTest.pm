@@ -117,6 +117,7 @@ WITH sample(type, value) AS (VALUES
 	CROSS JOIN unnest(p.proargtypes) WITH ORDINALITY AS a(type, n) LEFT JOIN sample s ON s.type = a.type
 	WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav')
+		AND p.proname <> 'fav_apply' -- for fav_maintain alone
 	GROUP BY p.oid, p.prokind, p.proname, p.prorettype, p.pronargs HAVING bool_or(a.type = 'fav'::regtype)
 ), expressions AS (
 	SELECT CASE WHEN prokind = 'a'
