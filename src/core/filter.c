@@ -85,6 +85,7 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->own_deleted_max = 0;
 	editor->nfresh = 0;
 	editor->nforgotten = 0;
+	editor->sketch_of_deleted = NULL;
 	editor->changed = false;
 	editor->filter.recent = end - 8 * source->nrecent;
 	if (source->nrecent > 0)
@@ -92,6 +93,14 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	fav_sketch_clear(&editor->sketch);
 	for (i = 0; i < source->nrecent; i++)
 		fav_sketch_add(&editor->sketch, fav_load64(source->recent + 8 * i));
+}
+
+static void
+drop_sketch(FavEditor *editor)
+{
+	if (editor->sketch_of_deleted != NULL)
+		fav_free(editor->sketch_of_deleted);
+	editor->sketch_of_deleted = NULL;
 }
 
 void
@@ -104,6 +113,7 @@ fav_editor_close(FavEditor *editor)
 			fav_free(editor->own_blocks[i]);
 	if (editor->own_deleted != NULL)
 		fav_free(editor->own_deleted);
+	drop_sketch(editor);
 }
 
 void
@@ -154,13 +164,59 @@ fav_editor_own_slice(FavEditor *editor, uint32_t i)
  * The deleted list of an editor: a long ascending one and a short ascending one,
  * `fresh`, of the hashes for which the long one is wrong, so that neither a
  * delete nor its undoing moves the whole list.
+ *
+ * An editor that fills `fresh`, and so is likely to go on, makes a bitmap of all
+ * hashes in both lists, to pass over the search for most that are in neither.
  */
 
+/* *in_long: is it in the long list? */
 static inline bool
-is_deleted(const FavEditor *editor, uint64_t hash)
+is_deleted(const FavEditor *editor, uint64_t hash, bool *in_long)
 {
-	return fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash) !=
-		fav_hashes_contain(editor->fresh, editor->nfresh, hash);
+	*in_long = false;
+	if (editor->sketch_of_deleted != NULL)
+	{
+		uint64_t	bit = hash >> editor->sketch_shift;
+
+		if (!(editor->sketch_of_deleted[bit / 64] >> bit % 64 & 1))
+			return false;
+	}
+	*in_long = fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
+	return *in_long != fav_hashes_contain(editor->fresh, editor->nfresh, hash);
+}
+
+static inline void
+sketch_deleted(FavEditor *editor, uint64_t hash)
+{
+	uint64_t	bit = hash >> editor->sketch_shift;
+
+	editor->sketch_of_deleted[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/* Of the long list, with `fresh` empty; 16 bits a hash at first, 8 before it is made anew. */
+static void
+make_sketch(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	bits = 10;
+	uint32_t	i;
+
+	while (UINT64_C(1) << bits < 16 * (uint64_t) filter->ndeleted)
+		bits++;
+	if (editor->sketch_of_deleted != NULL && 64 - editor->sketch_shift >= bits - 1)
+		return;
+	drop_sketch(editor);
+	editor->sketch_of_deleted = fav_alloc((size_t) 1 << (bits - 3));
+	if (editor->sketch_of_deleted == NULL)
+		return;
+	editor->sketch_shift = 64 - bits;
+	fav_zero((uint8_t *) editor->sketch_of_deleted, (size_t) 1 << (bits - 3));
+	for (i = 0; i < filter->ndeleted; i++)
+	{
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		sketch_deleted(editor, fav_load64(filter->deleted + 8 * (size_t) i));
+	}
 }
 
 static inline uint32_t
@@ -205,6 +261,7 @@ fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count, uint32_
 	editor->filter.ndeleted = count;
 	editor->nfresh = 0;
 	editor->nforgotten = 0;
+	drop_sketch(editor);
 }
 
 /* Take the hashes that both lists have out of both. */
@@ -329,16 +386,17 @@ prepare_deleted(FavEditor *editor)
 		status = own_deleted(editor, 0);
 	if (status == FAV_OK && sweep)
 		sweep_deleted(editor);
+	if (status == FAV_OK && editor->filter.ndeleted >= FAV_FRESH_MAX)
+		make_sketch(editor);
 	return status;
 }
 
 /* The hash is deleted now, or no more: fresh, which has room, gets or loses it. */
 static void
-toggle_deleted(FavEditor *editor, uint64_t hash)
+toggle_deleted(FavEditor *editor, uint64_t hash, bool in_long)
 {
 	uint32_t	at = fav_hashes_position(editor->fresh, editor->nfresh, hash);
 	uint8_t    *place = editor->fresh + 8 * at;
-	bool		in_long = fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
 
 	if (at < editor->nfresh && fav_load64(place) == hash)
 	{
@@ -352,6 +410,8 @@ toggle_deleted(FavEditor *editor, uint64_t hash)
 		fav_store64(place, hash);
 		editor->nfresh++;
 		editor->nforgotten += in_long;
+		if (editor->sketch_of_deleted != NULL)
+			sketch_deleted(editor, hash);
 	}
 }
 
@@ -359,7 +419,9 @@ toggle_deleted(FavEditor *editor, uint64_t hash)
 static FavStatus
 forget_deleted(FavEditor *editor, uint64_t hash, bool *found)
 {
-	*found = is_deleted(editor, hash);
+	bool		in_long;
+
+	*found = is_deleted(editor, hash, &in_long);
 	if (!*found)
 		return FAV_OK;
 	if (editor->nfresh == FAV_FRESH_MAX)
@@ -368,8 +430,9 @@ forget_deleted(FavEditor *editor, uint64_t hash, bool *found)
 
 		if (status != FAV_OK)
 			return status;
+		in_long = true;			/* all that is deleted is there now */
 	}
-	toggle_deleted(editor, hash);
+	toggle_deleted(editor, hash, in_long);
 	return FAV_OK;
 }
 
@@ -575,8 +638,10 @@ in_recent(const FavEditor *editor, uint64_t hash)
 bool
 fav_editor_contains(const FavEditor *editor, uint64_t hash)
 {
+	bool		in_long;
+
 	return in_recent(editor, hash) ||
-		(fav_slices_report(&editor->filter, hash) && !is_deleted(editor, hash));
+		(fav_slices_report(&editor->filter, hash) && !is_deleted(editor, hash, &in_long));
 }
 
 FavStatus
@@ -639,6 +704,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 	uint32_t	home = 0;
 	uint32_t	reporting = fav_reporting(filter, hash, 2, &home);
 	uint32_t	cleared;
+	bool		in_long;
 	FavStatus	status;
 
 	if (reporting == 0)
@@ -646,18 +712,20 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 		remove_recent(editor, hash);
 		return FAV_OK;
 	}
-	if (is_deleted(editor, hash))
+	if (is_deleted(editor, hash, &in_long))
 		return FAV_OK;			/* so it is not in recent either */
 	status = prepare_deleted(editor);
 	if (status != FAV_OK)
 		return status;
+	if (editor->nfresh == 0)
+		in_long = false;		/* merged: what was in both lists is in neither */
 
 	/*
 	 * Clear only if that slice is certainly its home.  An element in recent
 	 * need not have one: what the slice reports may be a false positive.
 	 */
 	if (remove_recent(editor, hash) || reporting > 1)
-		toggle_deleted(editor, hash);
+		toggle_deleted(editor, hash, in_long);
 	else
 	{
 		status = fav_editor_own_slice(editor, home);
@@ -666,7 +734,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 		cleared = fav_slice_clear(&filter->slices[home], editor->own_blocks[home],
 								  filter->params.region_size, hash);
 		if (is_close(&filter->slices[home], cleared))
-			toggle_deleted(editor, hash);
+			toggle_deleted(editor, hash, in_long);
 	}
 	editor->changed = true;
 	count_out(filter);

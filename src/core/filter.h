@@ -44,6 +44,8 @@ typedef struct FavEditor
 	uint32_t	own_deleted_max;
 	uint32_t	nfresh;
 	uint32_t	nforgotten;		/* how many of fresh are in deleted */
+	uint64_t   *sketch_of_deleted;	/* NULL: none */
+	uint32_t	sketch_shift;	/* from a hash to its bit in there */
 	bool		changed;		/* anything at all, since it was opened */
 	FavSketch	sketch;			/* of recent */
 	uint8_t		fresh[FAV_FRESH_MAX * 8];	/* deleted too, or no more; ascending */

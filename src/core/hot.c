@@ -1,7 +1,7 @@
 /*
  * hot.c
  *		Where the time goes: the two questions behind every contains, add and del (is
- *		a hash among the recent ones, and which slices report it), and inserts into a
+ *		a hash among the recent ones, and which slices report it), and what changes a
  *		slice.  The one piece of the core that is written for speed first.
  *
  * Each is here with and without AVX2, and the first call chooses.
@@ -227,6 +227,43 @@ fill_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_
 	return fill(slice, blocks, region_size, hashes, count, doubtful, insert);
 }
 
+static uint32_t
+clear_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	uint8_t    *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	cleared = 0;
+	uint32_t	left;
+	uint32_t	count;
+
+	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			uint64_t	old = fav_load64(lane + 8 * word);
+			uint64_t	own = old & masks[word] & ~fav_load64(tracker + 8 * word);
+
+			fav_store64(lane + 8 * word, old & ~own);
+			cleared += own != 0;
+		}
+	}
+	slice->bits_set -= cleared;
+	return cleared;
+}
+
+static uint32_t
+missing_plain(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	return fav_block_missing(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+							 region_size, slice->k, hash);
+}
+
 #ifdef HAVE_AVX2
 
 /* The columns of a group, one in each word. */
@@ -314,6 +351,25 @@ reporting_avx2(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t
 	return count_reporting(filter, hash, enough, first, has_all_avx2, has_some_avx2);
 }
 
+/* How many of the four words are not zero. */
+__attribute__((target("avx2,popcnt")))
+static ALWAYS_INLINE uint32_t
+nonzero_words(__m256i words)
+{
+	__m256i		zero = _mm256_cmpeq_epi64(words, _mm256_setzero_si256());
+
+	return FAV_LANE_WORDS - (uint32_t) __builtin_popcount((unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(zero)));
+}
+
+/* The bits of a group, at most `left`. */
+__attribute__((target("avx2")))
+static ALWAYS_INLINE __m256i
+group_masks(uint64_t product, uint32_t left)
+{
+	return _mm256_sllv_epi64(left < FAV_LANE_WORDS ? some_words(product, left) : _mm256_set1_epi64x(1),
+							 group_columns(product));
+}
+
 __attribute__((target("avx2,popcnt")))
 static ALWAYS_INLINE uint32_t
 insert_with_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
@@ -322,27 +378,68 @@ insert_with_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, u
 	__m256i    *tracker = (__m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES);
 	FavProbe	probe = fav_probe_first(hash, region_size);
 	__m256i		marked = _mm256_loadu_si256(tracker);
-	uint32_t	kept = 0;		/* words in which nothing was set */
-	uint32_t	groups = 0;
+	uint32_t	added = 0;
 	uint32_t	left = slice->k;
 
 	for (;; left -= FAV_LANE_WORDS, fav_probe_next(&probe))
 	{
 		__m256i    *lane = (__m256i *) (void *) (block + (size_t) probe.lane * FAV_LANE_BYTES);
-		__m256i		ones = left < FAV_LANE_WORDS ? some_words(probe.product, left) : _mm256_set1_epi64x(1);
-		__m256i		masks = _mm256_sllv_epi64(ones, group_columns(probe.product));
+		__m256i		masks = group_masks(probe.product, left);
 		__m256i		old = _mm256_loadu_si256(lane);
-		__m256i		same = _mm256_cmpeq_epi64(_mm256_andnot_si256(old, masks), _mm256_setzero_si256());
 
 		marked = _mm256_or_si256(marked, _mm256_and_si256(old, masks));
 		_mm256_storeu_si256(lane, _mm256_or_si256(old, masks));
-		kept += (uint32_t) __builtin_popcount((unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(same)));
-		groups++;
+		added += nonzero_words(_mm256_andnot_si256(old, masks));
 		if (left <= FAV_LANE_WORDS)
 			break;
 	}
 	_mm256_storeu_si256(tracker, marked);
-	return groups * FAV_LANE_WORDS - kept;
+	return added;
+}
+
+__attribute__((target("avx2,popcnt")))
+static uint32_t
+clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	__m256i		marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	cleared = 0;
+	uint32_t	left = slice->k;
+
+	for (;; left -= FAV_LANE_WORDS, fav_probe_next(&probe))
+	{
+		__m256i    *lane = (__m256i *) (void *) (block + (size_t) probe.lane * FAV_LANE_BYTES);
+		__m256i		old = _mm256_loadu_si256(lane);
+		__m256i		own = _mm256_andnot_si256(marked, _mm256_and_si256(old, group_masks(probe.product, left)));
+
+		_mm256_storeu_si256(lane, _mm256_andnot_si256(own, old));
+		cleared += nonzero_words(own);
+		if (left <= FAV_LANE_WORDS)
+			break;
+	}
+	slice->bits_set -= cleared;
+	return cleared;
+}
+
+__attribute__((target("avx2,popcnt")))
+static uint32_t
+missing_avx2(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	missing = 0;
+	uint32_t	left = slice->k;
+
+	for (;; left -= FAV_LANE_WORDS, fav_probe_next(&probe))
+	{
+		const uint8_t *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+
+		missing += nonzero_words(_mm256_andnot_si256(_mm256_loadu_si256((const __m256i *) (const void *) lane),
+													 group_masks(probe.product, left)));
+		if (left <= FAV_LANE_WORDS)
+			return missing;
+	}
 }
 
 __attribute__((target("avx2,popcnt")))
@@ -370,6 +467,8 @@ choose(void)
 	fav_reporting = reporting_plain;
 	fav_slice_insert = insert_plain;
 	fav_slice_fill = fill_plain;
+	fav_slice_clear = clear_plain;
+	fav_slice_missing = missing_plain;
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
@@ -378,6 +477,8 @@ choose(void)
 		fav_reporting = reporting_avx2;
 		fav_slice_insert = insert_avx2;
 		fav_slice_fill = fill_avx2;
+		fav_slice_clear = clear_avx2;
+		fav_slice_missing = missing_avx2;
 	}
 #endif
 }
@@ -418,6 +519,20 @@ choose_fill(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64
 	return fav_slice_fill(slice, blocks, region_size, hashes, count, doubtful);
 }
 
+static uint32_t
+choose_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	choose();
+	return fav_slice_clear(slice, blocks, region_size, hash);
+}
+
+static uint32_t
+choose_missing(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	choose();
+	return fav_slice_missing(slice, region_size, hash);
+}
+
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
 									uint64_t hash) = choose_recent_contains;
 bool		(*fav_slice_reports) (const FavSlice *slice, uint32_t region_size,
@@ -429,3 +544,7 @@ void		(*fav_slice_insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_siz
 size_t		(*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 							   const uint64_t *hashes, size_t count,
 							   uint64_t *doubtful) = choose_fill;
+uint32_t	(*fav_slice_clear) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+								uint64_t hash) = choose_clear;
+uint32_t	(*fav_slice_missing) (const FavSlice *slice, uint32_t region_size,
+								  uint64_t hash) = choose_missing;

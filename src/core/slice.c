@@ -1,6 +1,6 @@
 /*
  * slice.c
- *		One FAV slice: insert, claim, clear, merge.
+ *		One FAV slice: claim, merge, and what a block holds.  The rest is in hot.c.
  */
 #include "slice.h"
 
@@ -17,9 +17,8 @@ tracker_of(uint8_t *block, uint32_t region_size)
 	return block + (size_t) region_size * FAV_LANE_BYTES;
 }
 
-/* How many of the k bits of the hash are clear in this block. */
-static uint32_t
-block_missing(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+uint32_t
+fav_block_missing(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
 	FavProbe	probe = fav_probe_first(hash, region_size);
 	uint32_t	missing = 0;
@@ -42,14 +41,7 @@ block_missing(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t h
 bool
 fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
-	return block_missing(block, region_size, k, hash) == 0;
-}
-
-uint32_t
-fav_slice_missing(const FavSlice *slice, uint32_t region_size, uint64_t hash)
-{
-	return block_missing(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
-						 region_size, slice->k, hash);
+	return fav_block_missing(block, region_size, k, hash) == 0;
 }
 
 /*
@@ -130,36 +122,6 @@ fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | masks[word]);
 	}
-}
-
-uint32_t
-fav_slice_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	uint8_t    *block = block_of(slice, blocks, region_size, hash);
-	uint8_t    *tracker = tracker_of(block, region_size);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	cleared = 0;
-	uint32_t	left;
-	uint32_t	count;
-
-	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
-	{
-		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
-		uint64_t	masks[FAV_LANE_WORDS];
-		uint32_t	word;
-
-		count = fav_probe_masks(&probe, left, masks);
-		for (word = 0; word < FAV_LANE_WORDS; word++)
-		{
-			uint64_t	old = fav_load64(lane + 8 * word);
-			uint64_t	own = old & masks[word] & ~fav_load64(tracker + 8 * word);
-
-			fav_store64(lane + 8 * word, old & ~own);
-			cleared += own != 0;
-		}
-	}
-	slice->bits_set -= cleared;
-	return cleared;
 }
 
 void

@@ -20,6 +20,10 @@
 extern bool fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k,
 							   uint64_t hash);
 
+/* How many of the k bits are clear. */
+extern uint32_t fav_block_missing(const uint8_t *block, uint32_t region_size, uint32_t k,
+								  uint64_t hash);
+
 /* Where the block of a hash begins, counted from the slice's first block. */
 static inline uint64_t
 fav_slice_block_offset(const FavSlice *slice, uint32_t region_size, uint64_t hash)
@@ -39,9 +43,9 @@ fav_slice_has_room(const FavSlice *slice)
  */
 extern double fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k);
 
-/* How many of the k bits of the hash are clear. */
-extern uint32_t fav_slice_missing(const FavSlice *slice, uint32_t region_size,
-								  uint64_t hash);
+/* How many of the k bits of the hash are clear. (hot.c) */
+extern uint32_t (*fav_slice_missing) (const FavSlice *slice, uint32_t region_size,
+									  uint64_t hash);
 
 /*
  * The three changes.  `blocks` is the writable memory that slice->blocks points
@@ -69,10 +73,10 @@ extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
 
 /*
  * Take an element out whose only possible home is this slice: clear its bits in
- * unmarked regions.  Returns how many there were.
+ * unmarked regions.  Returns how many there were. (hot.c)
  */
-extern uint32_t fav_slice_clear(FavSlice *slice, uint8_t *blocks,
-								uint32_t region_size, uint64_t hash);
+extern uint32_t (*fav_slice_clear) (FavSlice *slice, uint8_t *blocks,
+									uint32_t region_size, uint64_t hash);
 
 /*
  * Merge two slices of the same geometry into `blocks` (which may be either of

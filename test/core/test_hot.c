@@ -191,6 +191,83 @@ check_insert(const char *name, InsertOne insert)
 	test_end();
 }
 
+typedef uint32_t (*ClearOne) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
+typedef uint32_t (*Missing) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
+
+/* The k bits of a hash in a block, as numbers within the data lanes. */
+static void
+bits_of(uint64_t hash, uint32_t region_size, uint32_t k, uint32_t *bits)
+{
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	bit;
+
+	for (bit = 0; bit < k; bit++)
+	{
+		uint32_t	word = bit % 4;
+
+		if (bit > 0 && word == 0)
+			fav_probe_next(&probe);
+		if (bit / 4 == k / 4)
+			word = ((uint32_t) (probe.product >> 38) + word) % 4;
+		bits[bit] = probe.lane * 256 + 64 * word + (uint32_t) (probe.product >> (40 + 6 * word)) % 64;
+	}
+}
+
+static void
+check_clear(const char *name, ClearOne clear, Missing missing)
+{
+	uint64_t	random = 9;
+	uint32_t	run;
+
+	test_begin("clear: %s clears and misses what it should", name);
+	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
+	{
+		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
+		FavSlice	slice = {.nblocks = 1, .k = 1 + run / FAV_MAX_REGION_SIZE};
+		size_t		size = fav_slice_bytes(&slice, region_size);
+		uint8_t    *blocks = calloc(1, size);
+		uint8_t    *expected = malloc(size);
+		uint64_t	hashes[60];
+		int			i;
+
+		slice.blocks = blocks;
+		for (i = 0; i < 60; i++)
+		{
+			hashes[i] = next_random(&random);
+			insert_slowly(&slice, blocks, region_size, hashes[i]);
+		}
+		for (i = 0; i < 60; i += 2)
+		{
+			uint32_t	bits[FAV_MAX_K];
+			uint32_t	cleared = 0;
+			uint32_t	absent = 0;
+			uint32_t	left;
+			uint64_t	before = slice.bits_set;
+			uint32_t	b;
+
+			memcpy(expected, blocks, size);
+			bits_of(hashes[i], region_size, slice.k, bits);
+			for (b = 0; b < slice.k; b++)
+			{
+				uint32_t	column = bits[b] % 256;
+
+				absent += !(blocks[bits[b] / 8] >> bits[b] % 8 & 1);
+				if (blocks[region_size * 32 + column / 8] >> column % 8 & 1)
+					continue;
+				cleared += expected[bits[b] / 8] >> bits[b] % 8 & 1;
+				expected[bits[b] / 8] &= (uint8_t) ~(1 << bits[b] % 8);
+			}
+			CHECK(missing(&slice, region_size, hashes[i]) == absent);
+			left = clear(&slice, blocks, region_size, hashes[i]);
+			CHECK_THAT(left == cleared && slice.bits_set == before - cleared && memcmp(blocks, expected, size) == 0,
+					   "region size %u, k %u", region_size, slice.k);
+		}
+		free(blocks);
+		free(expected);
+	}
+	test_end();
+}
+
 typedef size_t (*Fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
 						size_t count, uint64_t *doubtful);
 
@@ -243,6 +320,7 @@ main(void)
 {
 	check_insert("the plain way", insert_plain);
 	check_fill("the plain way", fill_plain);
+	check_clear("the plain way", clear_plain, missing_plain);
 	check_recent("the plain way", recent_contains_plain);
 	check("the plain way", reporting_plain, slice_reports_plain);
 #ifdef HAVE_AVX2
@@ -250,12 +328,14 @@ main(void)
 	{
 		check_insert("AVX2", insert_avx2);
 		check_fill("AVX2", fill_avx2);
+		check_clear("AVX2", clear_avx2, missing_avx2);
 		check_recent("AVX2", recent_contains_avx2);
 		check("AVX2", reporting_avx2, slice_reports_avx2);
 	}
 #endif
 	check_insert("what was chosen", choose_insert);
 	check_fill("what was chosen", choose_fill);
+	check_clear("what was chosen", choose_clear, choose_missing);
 	check_recent("what was chosen", choose_recent_contains);
 	check("what was chosen", choose_reporting, choose_slice_reports);
 	return test_summary("test_hot");
