@@ -22,20 +22,9 @@
  * home, and y is hidden instead of cleared.  docs/ALGORITHM.md has the long form.
  */
 #include "filter.h"
+#include "deleted.h"
 #include "room.h"
 #include "sizing.h"
-
-/*
- * A delete that left all but one bit of the element set is remembered in deleted
- * too: others soon set that one bit again, and the element would look present.
- * (With one bit an element, no delete leaves anything.)  Measured in
- * docs/ALGORITHM.md.
- */
-static inline bool
-is_close(const FavSlice *slice, uint32_t missing)
-{
-	return missing <= 1 && missing < slice->k;
-}
 
 /*
  * The next slice is at most so many times as large as the value, unless its stated
@@ -44,9 +33,6 @@ is_close(const FavSlice *slice, uint32_t missing)
  * us allocate for them.
  */
 #define GROWTH_MAX			8
-
-/* From here on deleted is swept whenever it has doubled. */
-#define SWEEP_FROM			256
 
 /* Hashes that a slice is filled with at once. */
 #define FILL_AT_ONCE		256
@@ -95,14 +81,6 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 		fav_sketch_add(&editor->sketch, fav_load64(source->recent + 8 * i));
 }
 
-static void
-drop_sketch(FavEditor *editor)
-{
-	if (editor->sketch_of_deleted != NULL)
-		fav_free(editor->sketch_of_deleted);
-	editor->sketch_of_deleted = NULL;
-}
-
 void
 fav_editor_close(FavEditor *editor)
 {
@@ -113,7 +91,7 @@ fav_editor_close(FavEditor *editor)
 			fav_free(editor->own_blocks[i]);
 	if (editor->own_deleted != NULL)
 		fav_free(editor->own_deleted);
-	drop_sketch(editor);
+	fav_editor_drop_sketch(editor);
 }
 
 void
@@ -157,282 +135,6 @@ fav_editor_own_slice(FavEditor *editor, uint32_t i)
 		return FAV_NO_MEMORY;
 	fav_copy(editor->own_blocks[i], slice->blocks, size);
 	slice->blocks = editor->own_blocks[i];
-	return FAV_OK;
-}
-
-/*
- * The deleted list of an editor: a long ascending one and a short ascending one,
- * `fresh`, of the hashes for which the long one is wrong, so that neither a
- * delete nor its undoing moves the whole list.
- *
- * An editor that fills `fresh`, and so is likely to go on, makes a bitmap of all
- * hashes in both lists, to pass over the search for most that are in neither.
- */
-
-/* *in_long: is it in the long list? */
-static inline bool
-is_deleted(const FavEditor *editor, uint64_t hash, bool *in_long)
-{
-	*in_long = false;
-	if (editor->sketch_of_deleted != NULL)
-	{
-		uint64_t	bit = hash >> editor->sketch_shift;
-
-		if (!(editor->sketch_of_deleted[bit / 64] >> bit % 64 & 1))
-			return false;
-	}
-	*in_long = fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
-	return *in_long != fav_hashes_contain(editor->fresh, editor->nfresh, hash);
-}
-
-static inline void
-sketch_deleted(FavEditor *editor, uint64_t hash)
-{
-	uint64_t	bit = hash >> editor->sketch_shift;
-
-	editor->sketch_of_deleted[bit / 64] |= UINT64_C(1) << bit % 64;
-}
-
-/* Of the long list, with `fresh` empty; 16 bits a hash at first, 8 before it is made anew. */
-static void
-make_sketch(FavEditor *editor)
-{
-	FavFilter  *filter = &editor->filter;
-	uint32_t	bits = 10;
-	uint32_t	i;
-
-	while (UINT64_C(1) << bits < 16 * (uint64_t) filter->ndeleted)
-		bits++;
-	if (editor->sketch_of_deleted != NULL && 64 - editor->sketch_shift >= bits - 1)
-		return;
-	drop_sketch(editor);
-	editor->sketch_of_deleted = fav_alloc((size_t) 1 << (bits - 3));
-	if (editor->sketch_of_deleted == NULL)
-		return;
-	editor->sketch_shift = 64 - bits;
-	fav_zero((uint8_t *) editor->sketch_of_deleted, (size_t) 1 << (bits - 3));
-	for (i = 0; i < filter->ndeleted; i++)
-	{
-		if (i % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		sketch_deleted(editor, fav_load64(filter->deleted + 8 * (size_t) i));
-	}
-}
-
-static inline uint32_t
-count_deleted(const FavEditor *editor)
-{
-	return editor->filter.ndeleted + editor->nfresh - 2 * editor->nforgotten;
-}
-
-/* Make sure that the long list may be written to and has room for `more`. */
-static FavStatus
-own_deleted(FavEditor *editor, uint32_t more)
-{
-	uint32_t	needed = editor->filter.ndeleted + more;
-	uint32_t	room = needed + needed / 4;
-	uint8_t    *list;
-
-	if (editor->own_deleted != NULL && needed <= editor->own_deleted_max)
-		return FAV_OK;
-	if ((uint64_t) needed * 8 > FAV_MAX_SIZE)
-		return FAV_TOO_LARGE;
-	list = fav_alloc((size_t) room * 8 + 8);
-	if (list == NULL)
-		return FAV_NO_MEMORY;
-	if (editor->filter.ndeleted > 0)
-		fav_copy(list, editor->filter.deleted, (size_t) editor->filter.ndeleted * 8);
-	if (editor->own_deleted != NULL)
-		fav_free(editor->own_deleted);
-	editor->own_deleted = list;
-	editor->own_deleted_max = room;
-	editor->filter.deleted = list;
-	return FAV_OK;
-}
-
-void
-fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count, uint32_t room)
-{
-	if (editor->own_deleted != NULL)
-		fav_free(editor->own_deleted);
-	editor->own_deleted = list;
-	editor->own_deleted_max = room;
-	editor->filter.deleted = list;
-	editor->filter.ndeleted = count;
-	editor->nfresh = 0;
-	editor->nforgotten = 0;
-	drop_sketch(editor);
-}
-
-/* Take the hashes that both lists have out of both. */
-static void
-drop_forgotten(FavEditor *editor)
-{
-	FavFilter  *filter = &editor->filter;
-	uint32_t	kept = 0;
-	uint32_t	kept_fresh = 0;
-	uint32_t	fresh = 0;
-	uint32_t	i;
-
-	for (i = 0; i < filter->ndeleted; i++)
-	{
-		uint64_t	hash = fav_load64(editor->own_deleted + 8 * (size_t) i);
-
-		if (i % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		while (fresh < editor->nfresh && fav_load64(editor->fresh + 8 * fresh) < hash)
-			fav_store64(editor->fresh + 8 * kept_fresh++, fav_load64(editor->fresh + 8 * fresh++));
-		if (fresh < editor->nfresh && fav_load64(editor->fresh + 8 * fresh) == hash)
-			fresh++;
-		else
-			fav_store64(editor->own_deleted + 8 * (size_t) kept++, hash);
-	}
-	while (fresh < editor->nfresh)
-		fav_store64(editor->fresh + 8 * kept_fresh++, fav_load64(editor->fresh + 8 * fresh++));
-	filter->ndeleted = kept;
-	editor->nfresh = kept_fresh;
-	editor->nforgotten = 0;
-}
-
-static FavStatus
-merge_fresh(FavEditor *editor)
-{
-	FavFilter  *filter = &editor->filter;
-	size_t		from_long;
-	size_t		from_fresh;
-	size_t		to;
-	FavStatus	status;
-
-	if (editor->nfresh == 0)
-		return FAV_OK;
-	status = own_deleted(editor, editor->nfresh);
-	if (status != FAV_OK)
-		return status;
-	if (editor->nforgotten > 0)
-		drop_forgotten(editor);
-
-	/* in place, from the end */
-	from_long = filter->ndeleted;
-	from_fresh = editor->nfresh;
-	to = from_long + from_fresh;
-	while (from_fresh > 0)
-	{
-		uint64_t	fresh = fav_load64(editor->fresh + 8 * (from_fresh - 1));
-		uint64_t	old = from_long > 0 ? fav_load64(editor->own_deleted + 8 * (from_long - 1)) : 0;
-
-		if (to % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		if (from_long > 0 && old > fresh)
-		{
-			fav_store64(editor->own_deleted + 8 * --to, old);
-			from_long--;
-		}
-		else
-		{
-			fav_store64(editor->own_deleted + 8 * --to, fresh);
-			from_fresh--;
-		}
-	}
-	filter->ndeleted += editor->nfresh;
-	editor->nfresh = 0;
-	return FAV_OK;
-}
-
-/*
- * Drop hashes that need no hiding any more: no slice reports them, nor comes so
- * close that the next insert could.
- */
-static void
-sweep_deleted(FavEditor *editor)
-{
-	FavFilter  *filter = &editor->filter;
-	uint32_t	kept = 0;
-	uint32_t	i;
-
-	for (i = 0; i < filter->ndeleted; i++)
-	{
-		uint64_t	hash = fav_load64(editor->own_deleted + 8 * (size_t) i);
-		uint32_t	s;
-
-		if (i % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		for (s = 0; s < filter->nslices; s++)
-			if (is_close(&filter->slices[s],
-						 fav_slice_missing(&filter->slices[s], filter->params.region_size, hash)))
-				break;
-		if (s < filter->nslices)
-			fav_store64(editor->own_deleted + 8 * (size_t) kept++, hash);
-	}
-	filter->ndeleted = kept;
-}
-
-/*
- * Make room for one more deleted hash, so that toggle_deleted() cannot fail.
- * When the list is about to reach a power of two it is merged and swept.  That
- * depends on nothing but the number of deleted hashes: one big edit gives the same
- * bytes as many small ones.
- */
-static FavStatus
-prepare_deleted(FavEditor *editor)
-{
-	uint32_t	count = count_deleted(editor) + 1;
-	bool		sweep = count >= SWEEP_FROM && (count & (count - 1)) == 0;
-	FavStatus	status;
-
-	if (!sweep && editor->nfresh < FAV_FRESH_MAX)
-		return FAV_OK;
-	status = merge_fresh(editor);
-	if (status == FAV_OK && sweep)
-		status = own_deleted(editor, 0);
-	if (status == FAV_OK && sweep)
-		sweep_deleted(editor);
-	if (status == FAV_OK && editor->filter.ndeleted >= FAV_FRESH_MAX)
-		make_sketch(editor);
-	return status;
-}
-
-/* The hash is deleted now, or no more: fresh, which has room, gets or loses it. */
-static void
-toggle_deleted(FavEditor *editor, uint64_t hash, bool in_long)
-{
-	uint32_t	at = fav_hashes_position(editor->fresh, editor->nfresh, hash);
-	uint8_t    *place = editor->fresh + 8 * at;
-
-	if (at < editor->nfresh && fav_load64(place) == hash)
-	{
-		editor->nfresh--;
-		memmove(place, place + 8, 8 * (editor->nfresh - at));
-		editor->nforgotten -= in_long;
-	}
-	else
-	{
-		memmove(place + 8, place, 8 * (editor->nfresh - at));
-		fav_store64(place, hash);
-		editor->nfresh++;
-		editor->nforgotten += in_long;
-		if (editor->sketch_of_deleted != NULL)
-			sketch_deleted(editor, hash);
-	}
-}
-
-/* Take a hash out of deleted.  *found says whether it was there. */
-static FavStatus
-forget_deleted(FavEditor *editor, uint64_t hash, bool *found)
-{
-	bool		in_long;
-
-	*found = is_deleted(editor, hash, &in_long);
-	if (!*found)
-		return FAV_OK;
-	if (editor->nfresh == FAV_FRESH_MAX)
-	{
-		FavStatus	status = merge_fresh(editor);
-
-		if (status != FAV_OK)
-			return status;
-		in_long = true;			/* all that is deleted is there now */
-	}
-	toggle_deleted(editor, hash, in_long);
 	return FAV_OK;
 }
 
@@ -641,7 +343,7 @@ fav_editor_contains(const FavEditor *editor, uint64_t hash)
 	bool		in_long;
 
 	return in_recent(editor, hash) ||
-		(fav_slices_report(&editor->filter, hash) && !is_deleted(editor, hash, &in_long));
+		(fav_slices_report(&editor->filter, hash) && !fav_editor_is_deleted(editor, hash, &in_long));
 }
 
 FavStatus
@@ -660,7 +362,7 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 		if (status != FAV_OK)
 			return status;
 	}
-	status = forget_deleted(editor, hash, &was_deleted);
+	status = fav_editor_forget_deleted(editor, hash, &was_deleted);
 	if (status != FAV_OK)
 		return status;
 	if (was_deleted && fav_slices_report(filter, hash))
@@ -712,9 +414,9 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 		remove_recent(editor, hash);
 		return FAV_OK;
 	}
-	if (is_deleted(editor, hash, &in_long))
+	if (fav_editor_is_deleted(editor, hash, &in_long))
 		return FAV_OK;			/* so it is not in recent either */
-	status = prepare_deleted(editor);
+	status = fav_editor_prepare_deleted(editor);
 	if (status != FAV_OK)
 		return status;
 	if (editor->nfresh == 0)
@@ -725,7 +427,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 	 * need not have one: what the slice reports may be a false positive.
 	 */
 	if (remove_recent(editor, hash) || reporting > 1)
-		toggle_deleted(editor, hash, in_long);
+		fav_editor_toggle_deleted(editor, hash, in_long);
 	else
 	{
 		status = fav_editor_own_slice(editor, home);
@@ -733,8 +435,8 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 			return status;
 		cleared = fav_slice_clear(&filter->slices[home], editor->own_blocks[home],
 								  filter->params.region_size, hash);
-		if (is_close(&filter->slices[home], cleared))
-			toggle_deleted(editor, hash, in_long);
+		if (fav_is_close(&filter->slices[home], cleared))
+			fav_editor_toggle_deleted(editor, hash, in_long);
 	}
 	editor->changed = true;
 	count_out(filter);
@@ -846,7 +548,7 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 FavStatus
 fav_editor_finish(FavEditor *editor, const FavFilter **result)
 {
-	FavStatus	status = merge_fresh(editor);
+	FavStatus	status = fav_editor_merge_deleted(editor);
 
 	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
 		status = FAV_TOO_LARGE;
