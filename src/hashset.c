@@ -14,7 +14,8 @@
  * once.  In the end most sets have none, and a filter is built without sorting: if
  * a hash is there twice, its second insert finds nothing to set.
  *
- * Either way it takes 8 bytes for each distinct hash, times at most 2.25.
+ * Either way it takes 8 bytes for each distinct hash, times at most 2.25.  As much
+ * again may be allocated for chunks to come, but not touched.
  */
 #include "hashset.h"
 

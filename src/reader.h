@@ -62,6 +62,13 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 						  sizeof(struct varatt_external)) == 0))
 			return cache->latest;
 	}
+	else if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute) &&
+			 fav_open_single(&local->filter, (const uint8_t *) VARDATA_ANY(attribute), VARSIZE_ANY_EXHDR(attribute)))
+	{
+		/* in its row, and a few hundred elements: what most users have */
+		local->has_sketch = false;
+		return local;
+	}
 	return fav_find_reader(fcinfo, attribute, local);
 }
 

@@ -173,6 +173,43 @@ fav_is_small(const uint8_t *bytes, size_t size, uint32_t *nrecent)
 	return *nrecent <= FAV_RECENT_MAX && size == fav_head_size(0, *nrecent);
 }
 
+/*
+ * fav_open() of a whole value with one slice, for a question only: fills in what
+ * fav_contains() reads and checks what that relies on.  False for everything else,
+ * malformed values included.
+ */
+static inline bool
+fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavSlice   *slice = &filter->slices[0];
+	const uint8_t *params;
+	const uint8_t *entry;
+
+	if (size < fav_head_size(1, 0) || bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION ||
+		bytes[FAV_AT_FLAGS] != 0 || bytes[FAV_AT_NSLICES] != 1 || fav_load16(bytes + FAV_AT_RESERVED) != 0)
+		return false;
+	filter->nslices = 1;
+	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
+	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
+	if (filter->params.region_size - 1 >= FAV_MAX_REGION_SIZE || filter->nrecent > FAV_RECENT_MAX ||
+		size < fav_head_size(1, filter->nrecent))
+		return false;
+	filter->recent = bytes + FAV_AT_RECENT;
+	params = bytes + fav_params_offset(filter->nrecent);
+	filter->params.seed = fav_load64(params + FAV_PARAMS_AT_SEED);
+	filter->ndeleted = fav_load32(params + FAV_PARAMS_AT_NDELETED);
+	entry = params + FAV_PARAMS_SIZE;
+	slice->nblocks = fav_load32(entry + FAV_SLICE_AT_NBLOCKS);
+	slice->k = entry[FAV_SLICE_AT_K];
+	slice->blocks = entry + FAV_SLICE_ENTRY_SIZE;
+	if (slice->nblocks < 1 || slice->k - 1 >= FAV_MAX_K ||
+		fav_head_size(1, filter->nrecent) + fav_slice_bytes(slice, filter->params.region_size) +
+		8 * (uint64_t) filter->ndeleted != size)
+		return false;
+	filter->deleted = slice->blocks + fav_slice_bytes(slice, filter->params.region_size);
+	return true;
+}
+
 /* fav_contains() with a sketch of recent, for many questions. */
 static inline bool
 fav_contains_sketched(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
