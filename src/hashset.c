@@ -447,6 +447,7 @@ append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored
 	{
 		size_t		fit;
 
+		CHECK_FOR_INTERRUPTS();
 		if (bucket->next == bucket->end)
 			add_chunk(many, bucket, context);
 		fit = Min(count, (size_t) (bucket->end - bucket->next));
@@ -497,7 +498,6 @@ fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryCo
 	{
 		size_t		here;
 
-		CHECK_FOR_INTERRUPTS();
 		memcpy(&hash, stored, sizeof(uint64));
 		here = stored_in_bucket(stored, count, bucket_of(hash));
 		append_stored(set->many, fav_hash_bucket(set->many, hash), stored, here, context);
