@@ -203,6 +203,17 @@ SET ROLE fav_writer;
 INSERT INTO yard.pairs VALUES (1, 80);
 RESET ROLE;
 
+-- ... and one that calls somebody else's function, which would like to know what was hidden
+SET ROLE fav_stranger;
+CREATE FUNCTION yard.curious() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = public AS
+	$$ SELECT fav_count(fav_apply(fav_new())) $$;
+SET ROLE fav_owner;
+CREATE OR REPLACE FUNCTION yard.note() RETURNS trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE NOTICE 'hidden: %', yard.curious(); RETURN NEW; END $$;
+SET ROLE fav_writer;
+INSERT INTO yard.pairs VALUES (1, 80);
+RESET ROLE;
+
 -- an extension that was trusted to somebody
 CREATE ROLE fav_installer;
 SELECT nspowner::regrole <> 'fav_installer'::regrole AS other, relowner::regrole::text = current_user AS superuser

@@ -249,6 +249,7 @@ typedef struct Application
 {
 	const Maintenance *maintenance;
 	const Changes *changes;
+	Oid			user;			/* on whose behalf: the owner of the filters */
 	bool		worn;
 } Application;
 
@@ -257,14 +258,17 @@ static Application *current_application = NULL;
 
 PG_FUNCTION_INFO_V1(fav_apply);
 
-/* The function in the UPDATE of apply_changes(). */
+/*
+ * The function in the UPDATE of apply_changes().  That UPDATE may fire triggers, and
+ * these others, written by anybody: only who may read the filter gets an answer.
+ */
 Datum
 fav_apply(PG_FUNCTION_ARGS)
 {
 	Application *application = current_application;
 	bool		isnull = PG_ARGISNULL(0);
 
-	if (application == NULL)
+	if (application == NULL || application->user != GetUserId())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("fav_apply can only be called by fav_maintain")));
@@ -281,7 +285,7 @@ apply_changes(const Maintenance *maintenance, Datum key, const Changes *changes)
 {
 	FavAttachment *attachment = maintenance->attachment;
 	SPIPlanPtr	plan = fav_attachment_plan(attachment, FAV_QUERY_APPLY);
-	Application application = {maintenance, changes, false};
+	Application application = {maintenance, changes, GetUserId(), false};
 	Application *outer = current_application;
 
 	current_application = &application;
