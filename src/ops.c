@@ -14,6 +14,9 @@
 
 typedef FavStatus (*EditFunction) (FavEditor *editor, uint64_t hash);
 
+/* Elements of an array are asked for in groups of so many. */
+#define ASK_AT_ONCE		64
+
 /*
  * Taking an array of integers apart costs more than asking for each of them.
  * Without NULLs they can be had as they lie in the array.
@@ -175,16 +178,32 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 																 reader->filter.params.seed)));
 }
 
+/* Which of some integers are in the filter, at most ASK_AT_ONCE of them? */
+static inline void
+ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
+{
+	uint64_t	hashes[ASK_AT_ONCE];
+	int			i;
+
+	CHECK_FOR_INTERRUPTS();
+	for (i = 0; i < count; i++)
+		hashes[i] = fav_hash_integer(integers[i], reader->filter.params.seed);
+	fav_reader_contains_many(reader, hashes, (size_t) count, answers);
+}
+
 static bool
 contains_integers(FavReader *reader, const int64 *integers, int count, bool wanted)
 {
-	int			i;
+	bool		answers[ASK_AT_ONCE];
+	int			asked;
+	int			from;
 
-	for (i = 0; i < count; i++)
+	for (from = 0; from < count; from += asked)
 	{
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (fav_reader_contains(reader, fav_hash_integer(integers[i], reader->filter.params.seed)) == wanted)
+		/* while each question fetches a block, none is asked that may not be needed */
+		asked = fav_reader_is_loaded(reader) ? Min(count - from, ASK_AT_ONCE) : 1;
+		ask_integers(reader, integers + from, asked, answers);
+		if (memchr(answers, wanted, (size_t) asked) != NULL)
 			return wanted;
 	}
 	return !wanted;
@@ -248,6 +267,8 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	ArrayType  *result = palloc(overhead + sizeof(int64) * (Size) count);
 	int64	   *kept;
 	int			nkept = 0;
+	bool		answers[ASK_AT_ONCE];
+	int			from;
 	int			i;
 
 	result->ndim = 1;
@@ -255,13 +276,17 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	result->elemtype = ARR_ELEMTYPE(array);
 	ARR_LBOUND(result)[0] = 1;
 	kept = (int64 *) ARR_DATA_PTR(result);
-	for (i = 0; i < count; i++)
+	for (from = 0; from < count; from += ASK_AT_ONCE)
 	{
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		/* stored in any case, so that there is no branch to mispredict */
-		kept[nkept] = integers[i];
-		nkept += !fav_reader_contains(reader, fav_hash_integer(integers[i], reader->filter.params.seed));
+		int			asked = Min(count - from, ASK_AT_ONCE);
+
+		ask_integers(reader, integers + from, asked, answers);
+		for (i = 0; i < asked; i++)
+		{
+			/* stored in any case, so that there is no branch to mispredict */
+			kept[nkept] = integers[from + i];
+			nkept += !answers[i];
+		}
 	}
 	if (nkept == 0)
 		return construct_empty_array(ARR_ELEMTYPE(array));

@@ -183,7 +183,7 @@ fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *l
 void
 fav_reader_expect(FavReader *reader, uint64 questions)
 {
-	if (reader->filter.deleted == NULL &&
+	if (!fav_reader_is_loaded(reader) &&
 		questions * reader->filter.nslices >= value_size(reader) / BLOCK_FETCH_COST)
 		load_whole(reader);
 }
@@ -248,6 +248,9 @@ fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 	size_t		block_bytes = fav_block_bytes(filter->params.region_size);
 	uint32_t	i;
 
+	if ((!reader->has_sketch || fav_sketch_may_contain(&reader->sketch, hash)) &&
+		fav_recent_contains(filter->recent, filter->nrecent, hash))
+		return true;
 	if (reader->fetched >= worth_loading(reader))
 	{
 		load_whole(reader);
@@ -267,4 +270,16 @@ fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 			return !fetch_is_deleted(reader, hash);
 	}
 	return false;
+}
+
+void
+fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count, bool *answers)
+{
+	size_t		i;
+
+	/* single blocks, until the whole is loaded */
+	for (i = 0; i < count && !fav_reader_is_loaded(reader); i++)
+		answers[i] = fav_reader_fetch_contains(reader, hashes[i]);
+	fav_contains_many(&reader->filter, reader->has_sketch ? &reader->sketch : NULL,
+					  hashes + i, count - i, answers + i);
 }

@@ -93,20 +93,24 @@ extern void fav_reader_expect(FavReader *reader, uint64 questions);
 
 extern bool fav_reader_fetch_contains(FavReader *reader, uint64_t hash);
 
+/* Is the whole value there, or only its head? */
+static inline bool
+fav_reader_is_loaded(const FavReader *reader)
+{
+	return reader->filter.deleted != NULL;
+}
+
 static pg_attribute_always_inline bool
 fav_reader_contains(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;
 
-	if ((!reader->has_sketch || fav_sketch_may_contain(&reader->sketch, hash)) &&
-		fav_recent_contains(filter->recent, filter->nrecent, hash))
-		return true;
-	if (filter->nslices == 0)
-		return false;
-	if (unlikely(filter->deleted == NULL))
+	if (unlikely(!fav_reader_is_loaded(reader)))
 		return fav_reader_fetch_contains(reader, hash);
-	return fav_slices_report(filter, hash) &&
-		!fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+	return fav_contains_sketched(filter, reader->has_sketch ? &reader->sketch : NULL, hash);
 }
+
+extern void fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count,
+									 bool *answers);
 
 #endif							/* FAV_READER_H */

@@ -2,12 +2,13 @@
  * deleted.h
  *		The deleted hashes of an editor.
  *
- * They are in a long ascending list and a short ascending one, `fresh`, of the
- * hashes for which the long one is wrong, so that neither a delete nor its undoing
- * moves the whole list.
+ * They are in a long ascending list, as in the value, and in a table of the hashes for
+ * which the list is wrong, so that neither a delete nor its undoing moves the whole
+ * list.  When there are many of those the table takes all hashes, and the list none.
  *
- * An editor that fills `fresh`, and so is likely to go on, makes a bitmap of all
- * hashes in both lists, to pass over the search for most that are in neither.
+ * A hash stays deleted until it is added again, the slices are empty, or the filter is
+ * built anew.  To look for those that no slice reports any more would be in vain: what
+ * is left of them are bits in marked regions, which are never cleared.
  */
 #ifndef FAV_DELETED_H
 #define FAV_DELETED_H
@@ -26,37 +27,28 @@ fav_is_close(const FavSlice *slice, uint32_t missing)
 	return missing <= 1 && missing < slice->k;
 }
 
-/* *in_long: is it in the long list? */
 static inline bool
-fav_editor_is_deleted(const FavEditor *editor, uint64_t hash, bool *in_long)
+fav_editor_is_deleted(const FavEditor *editor, uint64_t hash)
 {
-	*in_long = false;
-	if (editor->sketch_of_deleted != NULL)
-	{
-		uint64_t	bit = hash >> editor->sketch_shift;
+	bool		listed = editor->filter.ndeleted > 0 &&
+		fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
 
-		if (!(editor->sketch_of_deleted[bit / 64] >> bit % 64 & 1))
-			return false;
-	}
-	*in_long = fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
-	return *in_long != fav_hashes_contain(editor->fresh, editor->nfresh, hash);
+	return listed != fav_table_contains(&editor->changed_deleted, hash);
 }
 
-/*
- * Make room for one more deleted hash, so that fav_editor_toggle_deleted() cannot
- * fail; merge and sweep, if it is time.
- */
-extern FavStatus fav_editor_prepare_deleted(FavEditor *editor);
+/* Make room for one more change, so that fav_editor_hide() cannot fail. */
+extern FavStatus fav_editor_prepare_hide(FavEditor *editor);
 
-/* The hash is deleted now, or no more: fresh, which has room, gets or loses it. */
-extern void fav_editor_toggle_deleted(FavEditor *editor, uint64_t hash, bool in_long);
+/* A hash that was not deleted is so now. */
+extern void fav_editor_hide(FavEditor *editor, uint64_t hash);
 
-/* Take a hash out of deleted.  *found says whether it was there. */
-extern FavStatus fav_editor_forget_deleted(FavEditor *editor, uint64_t hash, bool *found);
+/* A hash that was deleted is no more. */
+extern FavStatus fav_editor_unhide(FavEditor *editor, uint64_t hash);
 
-/* Make one list of both. */
-extern FavStatus fav_editor_merge_deleted(FavEditor *editor);
+/* None is deleted. */
+extern void fav_editor_clear_deleted(FavEditor *editor);
 
-extern void fav_editor_drop_sketch(FavEditor *editor);
+/* Put all into the list. */
+extern FavStatus fav_editor_list_deleted(FavEditor *editor);
 
 #endif							/* FAV_DELETED_H */

@@ -37,14 +37,6 @@
 /* Hashes that a slice is filled with at once. */
 #define FILL_AT_ONCE		256
 
-bool
-fav_contains(const FavFilter *filter, uint64_t hash)
-{
-	return fav_recent_contains(filter->recent, filter->nrecent, hash) ||
-		(fav_slices_report(filter, hash) &&
-		 !fav_hashes_contain(filter->deleted, filter->ndeleted, hash));
-}
-
 /*
  * Editing: begin and end
  */
@@ -68,10 +60,7 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->filter = *source;
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
 	editor->own_deleted = NULL;
-	editor->own_deleted_max = 0;
-	editor->nfresh = 0;
-	editor->nforgotten = 0;
-	editor->sketch_of_deleted = NULL;
+	fav_table_init(&editor->changed_deleted);
 	editor->changed = false;
 	editor->filter.recent = end - 8 * source->nrecent;
 	if (source->nrecent > 0)
@@ -91,7 +80,7 @@ fav_editor_close(FavEditor *editor)
 			fav_free(editor->own_blocks[i]);
 	if (editor->own_deleted != NULL)
 		fav_free(editor->own_deleted);
-	fav_editor_drop_sketch(editor);
+	fav_table_close(&editor->changed_deleted);
 }
 
 void
@@ -101,8 +90,11 @@ fav_editor_replace(FavEditor *editor, const FavEditor *next)
 	uint32_t	i;
 	uint32_t	j;
 
+	fav_table_replace(&old.changed_deleted, &editor->changed_deleted);
+
 	/* what `next` only borrowed changes hands */
 	*editor = *next;
+	fav_table_replace(&editor->changed_deleted, &next->changed_deleted);
 	editor->filter.recent = editor->own_recent + sizeof(editor->own_recent) -
 		8 * editor->filter.nrecent;
 	for (i = 0; i < editor->filter.nslices; i++)
@@ -115,7 +107,6 @@ fav_editor_replace(FavEditor *editor, const FavEditor *next)
 	if (editor->own_deleted == NULL && editor->filter.deleted == old.own_deleted)
 	{
 		editor->own_deleted = old.own_deleted;
-		editor->own_deleted_max = old.own_deleted_max;
 		old.own_deleted = NULL;
 	}
 	fav_editor_close(&old);
@@ -214,14 +205,23 @@ make_blocks(const FavFilter *filter, FavSlice *slice, uint8_t **blocks)
 	return FAV_OK;
 }
 
+/* The first lane and the tracker of the hash's block. */
+static inline void
+prefetch_block(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
+
+	__builtin_prefetch(block + (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES);
+	__builtin_prefetch(block + (size_t) region_size * FAV_LANE_BYTES);
+}
+
 static inline void
 prefetch_blocks(const FavFilter *filter, uint64_t hash)
 {
 	uint32_t	i;
 
 	for (i = 0; i < filter->nslices; i++)
-		__builtin_prefetch(filter->slices[i].blocks +
-						   fav_slice_block_offset(&filter->slices[i], filter->params.region_size, hash));
+		prefetch_block(&filter->slices[i], filter->params.region_size, hash);
 }
 
 /*
@@ -245,6 +245,27 @@ place(FavEditor *editor, FavRoom *room, uint64_t hash)
 	fav_slice_insert(&filter->slices[i], editor->own_blocks[i], region_size, hash);
 	fav_room_inserted(room, filter, i, hash);
 	count_in(filter);
+}
+
+/*
+ * Move recent into the only slice, which has room for all of it.  Where all bits are
+ * set already, to insert is to claim.
+ */
+static void
+fill_with_recent(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	uint64_t	hashes[FAV_RECENT_MAX];
+	uint64_t	claimed[FAV_RECENT_MAX];
+	uint32_t	inserted = filter->nrecent;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nrecent; i++)
+		hashes[i] = fav_load64(filter->recent + 8 * (filter->nrecent - 1 - i));
+	inserted -= (uint32_t) fav_slice_fill(&filter->slices[0], editor->own_blocks[0],
+										  filter->params.region_size, hashes, filter->nrecent, claimed);
+	while (inserted-- > 0)
+		count_in(filter);
 }
 
 /*
@@ -280,17 +301,20 @@ flush(FavEditor *editor)
 
 	for (i = filter->nrecent; i-- > 0;)
 		prefetch_blocks(filter, fav_load64(filter->recent + 8 * i));
-	for (i = filter->nrecent; i-- > 0;)
-	{
-		if (spare_blocks != NULL && !fav_room_choose(&room, filter, &chosen))
+	if (filter->nslices == 1 && spare_blocks == NULL)
+		fill_with_recent(editor);
+	else
+		for (i = filter->nrecent; i-- > 0;)
 		{
-			editor->own_blocks[filter->nslices] = spare_blocks;
-			filter->slices[filter->nslices++] = spare;
-			fav_room_watch(&room, filter, filter->nslices - 1);
-			spare_blocks = NULL;
+			if (spare_blocks != NULL && !fav_room_choose(&room, filter, &chosen))
+			{
+				editor->own_blocks[filter->nslices] = spare_blocks;
+				filter->slices[filter->nslices++] = spare;
+				fav_room_watch(&room, filter, filter->nslices - 1);
+				spare_blocks = NULL;
+			}
+			place(editor, &room, fav_load64(filter->recent + 8 * i));
 		}
-		place(editor, &room, fav_load64(filter->recent + 8 * i));
-	}
 	if (spare_blocks != NULL)
 		fav_free(spare_blocks);
 
@@ -320,10 +344,8 @@ drop_empty_slices(FavEditor *editor)
 		editor->own_blocks[i] = NULL;
 	}
 	filter->nslices = 0;
-	filter->ndeleted = 0;
 	filter->elements = 0;
-	editor->nfresh = 0;
-	editor->nforgotten = 0;
+	fav_editor_clear_deleted(editor);
 }
 
 /*
@@ -340,10 +362,8 @@ in_recent(const FavEditor *editor, uint64_t hash)
 bool
 fav_editor_contains(const FavEditor *editor, uint64_t hash)
 {
-	bool		in_long;
-
 	return in_recent(editor, hash) ||
-		(fav_slices_report(&editor->filter, hash) && !fav_editor_is_deleted(editor, hash, &in_long));
+		(fav_slices_report(&editor->filter, hash) && !fav_editor_is_deleted(editor, hash));
 }
 
 FavStatus
@@ -352,7 +372,6 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 	FavFilter  *filter = &editor->filter;
 	FavStatus	status;
 	uint8_t    *front;
-	bool		was_deleted;
 
 	if (in_recent(editor, hash))
 		return FAV_OK;
@@ -362,11 +381,14 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 		if (status != FAV_OK)
 			return status;
 	}
-	status = fav_editor_forget_deleted(editor, hash, &was_deleted);
-	if (status != FAV_OK)
-		return status;
-	if (was_deleted && fav_slices_report(filter, hash))
-		count_in(filter);
+	if (fav_editor_is_deleted(editor, hash))
+	{
+		status = fav_editor_unhide(editor, hash);
+		if (status != FAV_OK)
+			return status;
+		if (fav_slices_report(filter, hash))
+			count_in(filter);
+	}
 	editor->changed = true;
 
 	front = editor->own_recent + sizeof(editor->own_recent) - 8 * (filter->nrecent + 1);
@@ -403,41 +425,60 @@ FavStatus
 fav_editor_del(FavEditor *editor, uint64_t hash)
 {
 	FavFilter  *filter = &editor->filter;
+	uint32_t	region_size = filter->params.region_size;
+	bool		recent = in_recent(editor, hash);
 	uint32_t	home = 0;
-	uint32_t	reporting = fav_reporting(filter, hash, 2, &home);
-	uint32_t	cleared;
-	bool		in_long;
-	FavStatus	status;
+	int			cleared = 0;
+	FavStatus	status = FAV_OK;
 
-	if (reporting == 0)
-	{
-		remove_recent(editor, hash);
-		return FAV_OK;
-	}
-	if (fav_editor_is_deleted(editor, hash, &in_long))
+	/* all that is waited for comes at the same time */
+	prefetch_blocks(filter, hash);
+	fav_table_prefetch(&editor->changed_deleted, hash);
+	if (fav_editor_is_deleted(editor, hash))
 		return FAV_OK;			/* so it is not in recent either */
-	status = fav_editor_prepare_deleted(editor);
-	if (status != FAV_OK)
-		return status;
-	if (editor->nfresh == 0)
-		in_long = false;		/* merged: what was in both lists is in neither */
 
 	/*
-	 * Clear only if that slice is certainly its home.  An element in recent
-	 * need not have one: what the slice reports may be a false positive.
+	 * Clear only in the slice that is certainly its home.  When two report it nobody
+	 * can tell which is.  An element in recent need not have one: what the slice
+	 * reports may be a false positive.
 	 */
-	if (remove_recent(editor, hash) || reporting > 1)
-		fav_editor_toggle_deleted(editor, hash, in_long);
+	if (filter->nslices == 1 && editor->own_blocks[0] != NULL && !recent)
+	{
+		cleared = fav_slice_take(&filter->slices[0], editor->own_blocks[0], region_size, hash);
+		if (cleared == FAV_NOT_REPORTED)
+			return FAV_OK;
+	}
 	else
 	{
-		status = fav_editor_own_slice(editor, home);
-		if (status != FAV_OK)
-			return status;
-		cleared = fav_slice_clear(&filter->slices[home], editor->own_blocks[home],
-								  filter->params.region_size, hash);
-		if (fav_is_close(&filter->slices[home], cleared))
-			fav_editor_toggle_deleted(editor, hash, in_long);
+		uint32_t	reporting = fav_reporting(filter, hash, 2, &home);
+
+		if (reporting == 0)
+		{
+			remove_recent(editor, hash);
+			return FAV_OK;
+		}
+		if (reporting == 1 && !recent)
+		{
+			status = fav_editor_own_slice(editor, home);
+			if (status != FAV_OK)
+				return status;
+			cleared = (int) fav_slice_clear(&filter->slices[home], editor->own_blocks[home], region_size, hash);
+		}
 	}
+
+	if (fav_is_close(&filter->slices[home], (uint32_t) cleared))
+	{
+		status = fav_editor_prepare_hide(editor);
+		if (status != FAV_OK)
+		{
+			if (cleared > 0)
+				fav_slice_restore(&filter->slices[home], editor->own_blocks[home], region_size, hash);
+			return status;
+		}
+		fav_editor_hide(editor, hash);
+	}
+	if (recent)
+		remove_recent(editor, hash);
 	editor->changed = true;
 	count_out(filter);
 	drop_empty_slices(editor);
@@ -548,7 +589,7 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 FavStatus
 fav_editor_finish(FavEditor *editor, const FavFilter **result)
 {
-	FavStatus	status = fav_editor_merge_deleted(editor);
+	FavStatus	status = fav_editor_list_deleted(editor);
 
 	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
 		status = FAV_TOO_LARGE;

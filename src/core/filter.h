@@ -14,6 +14,7 @@
 
 #include "format.h"
 #include "slice.h"
+#include "table.h"
 
 /*
  * Memory comes from the program that embeds the core.  fav_alloc() may return
@@ -22,14 +23,11 @@
 extern void *fav_alloc(size_t size);
 extern void fav_free(void *memory);
 
-/* Changes to the deleted hashes that an editor collects before it merges them in. */
-#define FAV_FRESH_MAX		512
-
 /*
  * A small bitmap of the recent hashes, to pass over the search for most hashes
  * that are not among them.
  */
-#define FAV_SKETCH_BITS		2048
+#define FAV_SKETCH_BITS		8192
 
 typedef struct FavSketch
 {
@@ -38,32 +36,38 @@ typedef struct FavSketch
 
 typedef struct FavEditor
 {
-	FavFilter	filter;			/* as it is now, but for `fresh` */
+	FavFilter	filter;			/* as it is now, but for the deleted hashes */
 	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* NULL: the slice is untouched */
-	uint8_t    *own_deleted;	/* NULL: the list is untouched */
-	uint32_t	own_deleted_max;
-	uint32_t	nfresh;
-	uint32_t	nforgotten;		/* how many of fresh are in deleted */
-	uint64_t   *sketch_of_deleted;	/* NULL: none */
-	uint32_t	sketch_shift;	/* from a hash to its bit in there */
+	uint8_t    *own_deleted;	/* the list of the filter; NULL: it is untouched */
 	bool		changed;		/* anything at all, since it was opened */
+	FavTable	changed_deleted;	/* hashes for which the list is wrong */
 	FavSketch	sketch;			/* of recent */
-	uint8_t		fresh[FAV_FRESH_MAX * 8];	/* deleted too, or no more; ascending */
 	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
 } FavEditor;
 
 /*
- * The questions (hot.c): is the hash among the recent ones; does this slice
- * report it (all its bits are set); how many slices do, counted up to `enough`,
- * of which *first is one.  Deleted may hide it all the same.
+ * The questions (hot.c): is the hash among the recent ones; how many slices report
+ * it (all its bits are set), counted up to `enough`, of which *first is one.
+ * Deleted may hide it all the same.
  */
 extern bool (*fav_recent_contains) (const uint8_t *recent, uint32_t count, uint64_t hash);
-extern bool (*fav_slice_reports) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
 extern uint32_t (*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 								  uint32_t *first);
 
-/* Reading */
-extern bool fav_contains(const FavFilter *filter, uint64_t hash);
+/*
+ * Reading (hot.c): is the hash in the filter?  A sketch of its recent hashes makes
+ * that faster; NULL: none.  One question, or many at once.
+ */
+extern bool (*fav_contains_sketched) (const FavFilter *filter, const FavSketch *sketch,
+									  uint64_t hash);
+extern void (*fav_contains_many) (const FavFilter *filter, const FavSketch *sketch,
+								  const uint64_t *hashes, size_t count, bool *answers);
+
+static inline bool
+fav_contains(const FavFilter *filter, uint64_t hash)
+{
+	return fav_contains_sketched(filter, NULL, hash);
+}
 
 /* Editing */
 extern void fav_editor_new(FavEditor *editor, const FavParams *params);
@@ -109,8 +113,7 @@ extern void fav_editor_close(FavEditor *editor);
  * take its place.
  */
 extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
-extern void fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count,
-								   uint32_t room);
+extern void fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count);
 extern void fav_editor_replace(FavEditor *editor, const FavEditor *next);
 
 static inline void
@@ -152,9 +155,6 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 {
 	uint32_t	which;
 
-	/* one slice is what aggregates and rebuilds make */
-	if (filter->nslices == 1)
-		return fav_slice_reports(&filter->slices[0], filter->params.region_size, hash);
 	return fav_reporting(filter, hash, 1, &which) > 0;
 }
 
@@ -208,17 +208,6 @@ fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
 		return false;
 	filter->deleted = slice->blocks + fav_slice_bytes(slice, filter->params.region_size);
 	return true;
-}
-
-/* fav_contains() with a sketch of recent, for many questions. */
-static inline bool
-fav_contains_sketched(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
-{
-	if (fav_sketch_may_contain(sketch, hash) &&
-		fav_recent_contains(filter->recent, filter->nrecent, hash))
-		return true;
-	return fav_slices_report(filter, hash) &&
-		!fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
 }
 
 #endif							/* FAV_FILTER_H */

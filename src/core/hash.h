@@ -125,6 +125,13 @@ fav_probe_lane(uint64_t hash, uint32_t region_size)
 	return (uint32_t) ((hash & UINT32_MAX) * region_size >> 32);
 }
 
+/* From the lane of a group to that of the next, given the first product. */
+static inline uint32_t
+fav_probe_stride(uint64_t product, uint32_t region_size)
+{
+	return 1 + (uint32_t) ((product >> 22 & UINT16_MAX) * (region_size - 1) >> 16);
+}
+
 /* The column in word `word` of the lane. */
 static inline uint32_t
 fav_probe_column(uint64_t product, uint32_t word)
@@ -148,7 +155,7 @@ fav_probe_first(uint64_t hash, uint32_t region_size)
 	probe.product = fav_probe_product(hash, 0);
 	probe.region_size = region_size;
 	probe.lane = fav_probe_lane(hash, region_size);
-	probe.stride = 1 + (uint32_t) ((probe.product >> 22 & UINT16_MAX) * (region_size - 1) >> 16);
+	probe.stride = fav_probe_stride(probe.product, region_size);
 	probe.group = 0;
 	return probe;
 }

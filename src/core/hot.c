@@ -22,9 +22,14 @@
 /* Inlined for sure: a call costs as much as the question. */
 #if defined(__GNUC__)
 #define ALWAYS_INLINE	inline __attribute__((always_inline))
+#define NOINLINE		__attribute__((noinline))
 #else
 #define ALWAYS_INLINE	inline
+#define NOINLINE
 #endif
+
+/* A slice of so many bytes may not be in the processor's nearest caches. */
+#define PREFETCH_FROM	(128 * 1024)
 
 /* Are the bits of a group set in its lane: all four, or the first `left`? */
 typedef bool (*LaneHasAll) (const uint8_t *lane, uint64_t product);
@@ -61,17 +66,6 @@ block_has(const uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k,
 		has_rest(block, region_size, hash, k, has_all, has_some);
 }
 
-/* One slice is what aggregates and rebuilds make. */
-static ALWAYS_INLINE bool
-slice_reports(const FavSlice *slice, uint32_t region_size, uint64_t hash,
-			  LaneHasAll has_all, LaneHasSome has_some)
-{
-	return block_has(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
-					 region_size, hash, slice->k,
-					 (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES,
-					 fav_probe_product(hash, 0), has_all, has_some);
-}
-
 /*
  * How many slices report the hash, counted up to `enough`; *first is one of them.
  * The last slices hold most elements, so they come first.
@@ -100,6 +94,98 @@ count_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_
 	return reporting;
 }
 
+typedef bool (*Contains) (const FavFilter *filter, const FavSketch *sketch, uint64_t hash);
+typedef bool (*RecentContains) (const uint8_t *recent, uint32_t count, uint64_t hash);
+
+/* Is the hash there, which a slice reports? */
+static NOINLINE bool
+contains_reported(const FavFilter *filter, uint64_t hash)
+{
+	return !fav_hashes_contain(filter->deleted, filter->ndeleted, hash) ||
+		fav_recent_contains(filter->recent, filter->nrecent, hash);
+}
+
+/* Is the hash there, knowing whether a slice reports it? */
+static ALWAYS_INLINE bool
+contains_if(bool reported, const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
+			RecentContains recent_contains)
+{
+	if (reported)
+		return filter->ndeleted == 0 || contains_reported(filter, hash);
+	if (sketch != NULL && !fav_sketch_may_contain(sketch, hash))
+		return false;
+	return recent_contains(filter->recent, filter->nrecent, hash);
+}
+
+/* Any number of slices, with any number of bits an element. */
+static ALWAYS_INLINE bool
+contains_any(const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
+			 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+{
+	uint32_t	which;
+
+	return contains_if(count_reporting(filter, hash, 1, &which, has_all, has_some) > 0,
+					   filter, sketch, hash, recent_contains);
+}
+
+/*
+ * One slice is what aggregates and rebuilds make, and two groups of bits are what error
+ * rates from 5 % to 0.1 % take: for these, no loop.  All the rest is left to functions
+ * that are called last (`otherwise` is contains_any), so that no register is saved.
+ */
+static ALWAYS_INLINE bool
+contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contains otherwise,
+		 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+{
+	const FavSlice *slice = &filter->slices[0];
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	left = slice->k - FAV_LANE_WORDS;
+	uint64_t	product = fav_probe_product(hash, 0);
+	size_t		lane = fav_probe_lane(hash, region_size);
+	const uint8_t *block;
+	bool		reported;
+
+	if (filter->nslices != 1 || left - 1 >= FAV_LANE_WORDS)
+		return otherwise(filter, sketch, hash);
+	block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
+	reported = has_all(block + lane * FAV_LANE_BYTES, product);
+	if (reported)
+	{
+		lane += fav_probe_stride(product, region_size);
+		if (lane >= region_size)
+			lane -= region_size;
+		reported = has_some(block + lane * FAV_LANE_BYTES, fav_probe_product(hash, 1), left);
+	}
+	return contains_if(reported, filter, sketch, hash, recent_contains);
+}
+
+/*
+ * Each question has the processor wait for memory once, if the filter is large.  So
+ * all of them begin before the first is answered.
+ */
+static ALWAYS_INLINE void
+contains_many(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes, size_t count,
+			  bool *answers, Contains otherwise, RecentContains recent_contains,
+			  LaneHasAll has_all, LaneHasSome has_some)
+{
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	i;
+	size_t		j;
+
+	for (i = 0; i < filter->nslices; i++)
+	{
+		const FavSlice *slice = &filter->slices[i];
+
+		if (fav_slice_bytes(slice, region_size) < PREFETCH_FROM)
+			continue;
+		for (j = 0; j < count; j++)
+			__builtin_prefetch(slice->blocks + fav_slice_block_offset(slice, region_size, hashes[j]) +
+							   (size_t) fav_probe_lane(hashes[j], region_size) * FAV_LANE_BYTES);
+	}
+	for (j = 0; j < count; j++)
+		answers[j] = contains(filter, sketch, hashes[j], otherwise, recent_contains, has_all, has_some);
+}
+
 static ALWAYS_INLINE bool
 has_all(const uint8_t *lane, uint64_t product)
 {
@@ -120,7 +206,7 @@ has_some(const uint8_t *lane, uint64_t product, uint32_t left)
 	return all;
 }
 
-static bool
+static NOINLINE bool
 recent_contains_plain(const uint8_t *recent, uint32_t count, uint64_t hash)
 {
 	uint32_t	i = 0;
@@ -150,10 +236,23 @@ recent_contains_plain(const uint8_t *recent, uint32_t count, uint64_t hash)
 	return false;
 }
 
-static bool
-slice_reports_plain(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+static NOINLINE bool
+contains_any_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
 {
-	return slice_reports(slice, region_size, hash, has_all, has_some);
+	return contains_any(filter, sketch, hash, recent_contains_plain, has_all, has_some);
+}
+
+static bool
+contains_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+{
+	return contains(filter, sketch, hash, contains_any_plain, recent_contains_plain, has_all, has_some);
+}
+
+static void
+contains_many_plain(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
+					size_t count, bool *answers)
+{
+	contains_many(filter, sketch, hashes, count, answers, contains_any_plain, recent_contains_plain, has_all, has_some);
 }
 
 static uint32_t
@@ -257,11 +356,20 @@ clear_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t has
 	return cleared;
 }
 
-static uint32_t
-missing_plain(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+/* Any number of groups, in any number of lanes. */
+static ALWAYS_INLINE int
+take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash,
+	 uint32_t (*clear) (FavSlice *, uint8_t *, uint32_t, uint64_t))
 {
-	return fav_block_missing(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
-							 region_size, slice->k, hash);
+	if (!fav_block_contains(blocks + fav_slice_block_offset(slice, region_size, hash), region_size, slice->k, hash))
+		return FAV_NOT_REPORTED;
+	return (int) clear(slice, blocks, region_size, hash);
+}
+
+static int
+take_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	return take(slice, blocks, region_size, hash, clear_plain);
 }
 
 #ifdef HAVE_AVX2
@@ -281,12 +389,14 @@ __attribute__((target("avx2")))
 static ALWAYS_INLINE __m256i
 some_words(uint64_t product, uint32_t left)
 {
-	__m256i		number = _mm256_and_si256(_mm256_sub_epi64(_mm256_set_epi64x(3, 2, 1, 0),
-														   _mm256_set1_epi64x(fav_probe_begin(product))),
-										  _mm256_set1_epi64x(3));
+	static const uint64_t words[FAV_LANE_WORDS][FAV_LANE_WORDS][FAV_LANE_WORDS] = {
+		{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}},
+		{{1, 1, 0, 0}, {0, 1, 1, 0}, {0, 0, 1, 1}, {1, 0, 0, 1}},
+		{{1, 1, 1, 0}, {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}},
+		{{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}
+	};
 
-	return _mm256_and_si256(_mm256_cmpgt_epi64(_mm256_set1_epi64x(left), number),
-							_mm256_set1_epi64x(1));
+	return _mm256_loadu_si256((const __m256i *) (const void *) words[left - 1][fav_probe_begin(product)]);
 }
 
 /* The four words of the lane, each shifted so that its bit of the group is lowest. */
@@ -313,7 +423,7 @@ has_some_avx2(const uint8_t *lane, uint64_t product, uint32_t left)
 }
 
 __attribute__((target("avx2")))
-static bool
+static NOINLINE bool
 recent_contains_avx2(const uint8_t *recent, uint32_t count, uint64_t hash)
 {
 	__m256i		wanted = _mm256_set1_epi64x((long long) hash);
@@ -338,10 +448,25 @@ recent_contains_avx2(const uint8_t *recent, uint32_t count, uint64_t hash)
 }
 
 __attribute__((target("avx2")))
-static bool
-slice_reports_avx2(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+static NOINLINE bool
+contains_any_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
 {
-	return slice_reports(slice, region_size, hash, has_all_avx2, has_some_avx2);
+	return contains_any(filter, sketch, hash, recent_contains_avx2, has_all_avx2, has_some_avx2);
+}
+
+__attribute__((target("avx2")))
+static bool
+contains_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+{
+	return contains(filter, sketch, hash, contains_any_avx2, recent_contains_avx2, has_all_avx2, has_some_avx2);
+}
+
+__attribute__((target("avx2")))
+static void
+contains_many_avx2(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
+				   size_t count, bool *answers)
+{
+	contains_many(filter, sketch, hashes, count, answers, contains_any_avx2, recent_contains_avx2, has_all_avx2, has_some_avx2);
 }
 
 __attribute__((target("avx2")))
@@ -422,24 +547,47 @@ clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash
 	return cleared;
 }
 
+/* Two groups in two lanes, which is what most filters have, without a loop. */
 __attribute__((target("avx2,popcnt")))
-static uint32_t
-missing_avx2(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+static int
+take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
-	const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	missing = 0;
-	uint32_t	left = slice->k;
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	uint64_t	product = fav_probe_product(hash, 0);
+	size_t		lane = fav_probe_lane(hash, region_size);
+	uint32_t	left = slice->k - FAV_LANE_WORDS;
+	__m256i    *one = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
+	__m256i    *two;
+	__m256i		marked;
+	__m256i		in_one;
+	__m256i		in_two;
+	__m256i		of_one;
+	__m256i		of_two;
+	uint32_t	cleared;
 
-	for (;; left -= FAV_LANE_WORDS, fav_probe_next(&probe))
-	{
-		const uint8_t *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
-
-		missing += nonzero_words(_mm256_andnot_si256(_mm256_loadu_si256((const __m256i *) (const void *) lane),
-													 group_masks(probe.product, left)));
-		if (left <= FAV_LANE_WORDS)
-			return missing;
-	}
+	if (left - 1 >= FAV_LANE_WORDS || region_size == 1)
+		return take(slice, blocks, region_size, hash, clear_avx2);
+	of_one = group_masks(product, FAV_LANE_WORDS);
+	in_one = _mm256_loadu_si256(one);
+	if (!_mm256_testc_si256(in_one, of_one))
+		return FAV_NOT_REPORTED;
+	lane += fav_probe_stride(product, region_size);
+	if (lane >= region_size)
+		lane -= region_size;
+	two = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
+	product = fav_probe_product(hash, 1);
+	of_two = _mm256_sllv_epi64(some_words(product, left), group_columns(product));
+	in_two = _mm256_loadu_si256(two);
+	if (!_mm256_testc_si256(in_two, of_two))
+		return FAV_NOT_REPORTED;
+	marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
+	of_one = _mm256_andnot_si256(marked, of_one);
+	of_two = _mm256_andnot_si256(marked, of_two);
+	_mm256_storeu_si256(one, _mm256_andnot_si256(of_one, in_one));
+	_mm256_storeu_si256(two, _mm256_andnot_si256(of_two, in_two));
+	cleared = nonzero_words(of_one) + nonzero_words(of_two);
+	slice->bits_set -= cleared;
+	return (int) cleared;
 }
 
 __attribute__((target("avx2,popcnt")))
@@ -463,22 +611,24 @@ static void
 choose(void)
 {
 	fav_recent_contains = recent_contains_plain;
-	fav_slice_reports = slice_reports_plain;
+	fav_contains_sketched = contains_plain;
+	fav_contains_many = contains_many_plain;
 	fav_reporting = reporting_plain;
 	fav_slice_insert = insert_plain;
 	fav_slice_fill = fill_plain;
 	fav_slice_clear = clear_plain;
-	fav_slice_missing = missing_plain;
+	fav_slice_take = take_plain;
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
 		fav_recent_contains = recent_contains_avx2;
-		fav_slice_reports = slice_reports_avx2;
+		fav_contains_sketched = contains_avx2;
+		fav_contains_many = contains_many_avx2;
 		fav_reporting = reporting_avx2;
 		fav_slice_insert = insert_avx2;
 		fav_slice_fill = fill_avx2;
 		fav_slice_clear = clear_avx2;
-		fav_slice_missing = missing_avx2;
+		fav_slice_take = take_avx2;
 	}
 #endif
 }
@@ -491,10 +641,18 @@ choose_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash)
 }
 
 static bool
-choose_slice_reports(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+choose_contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
 {
 	choose();
-	return fav_slice_reports(slice, region_size, hash);
+	return fav_contains_sketched(filter, sketch, hash);
+}
+
+static void
+choose_contains_many(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
+					 size_t count, bool *answers)
+{
+	choose();
+	fav_contains_many(filter, sketch, hashes, count, answers);
 }
 
 static uint32_t
@@ -526,17 +684,20 @@ choose_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t ha
 	return fav_slice_clear(slice, blocks, region_size, hash);
 }
 
-static uint32_t
-choose_missing(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+static int
+choose_take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	choose();
-	return fav_slice_missing(slice, region_size, hash);
+	return fav_slice_take(slice, blocks, region_size, hash);
 }
 
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
 									uint64_t hash) = choose_recent_contains;
-bool		(*fav_slice_reports) (const FavSlice *slice, uint32_t region_size,
-								  uint64_t hash) = choose_slice_reports;
+bool		(*fav_contains_sketched) (const FavFilter *filter, const FavSketch *sketch,
+									  uint64_t hash) = choose_contains;
+void		(*fav_contains_many) (const FavFilter *filter, const FavSketch *sketch,
+								  const uint64_t *hashes, size_t count,
+								  bool *answers) = choose_contains_many;
 uint32_t	(*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 							  uint32_t *first) = choose_reporting;
 void		(*fav_slice_insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
@@ -546,5 +707,5 @@ size_t		(*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_siz
 							   uint64_t *doubtful) = choose_fill;
 uint32_t	(*fav_slice_clear) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 								uint64_t hash) = choose_clear;
-uint32_t	(*fav_slice_missing) (const FavSlice *slice, uint32_t region_size,
-								  uint64_t hash) = choose_missing;
+int			(*fav_slice_take) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+							   uint64_t hash) = choose_take;

@@ -43,10 +43,6 @@ fav_slice_has_room(const FavSlice *slice)
  */
 extern double fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k);
 
-/* How many of the k bits of the hash are clear. (hot.c) */
-extern uint32_t (*fav_slice_missing) (const FavSlice *slice, uint32_t region_size,
-									  uint64_t hash);
-
 /*
  * The three changes.  `blocks` is the writable memory that slice->blocks points
  * to; slice->bits_set is kept true.
@@ -77,6 +73,15 @@ extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
  */
 extern uint32_t (*fav_slice_clear) (FavSlice *slice, uint8_t *blocks,
 									uint32_t region_size, uint64_t hash);
+
+/* The same, if the slice reports the element; FAV_NOT_REPORTED: it does not. (hot.c) */
+#define FAV_NOT_REPORTED	(-1)
+extern int	(*fav_slice_take) (FavSlice *slice, uint8_t *blocks,
+							   uint32_t region_size, uint64_t hash);
+
+/* Undo a clear right after it: all bits of the element were set. */
+extern void fav_slice_restore(FavSlice *slice, uint8_t *blocks,
+							  uint32_t region_size, uint64_t hash);
 
 /*
  * Merge two slices of the same geometry into `blocks` (which may be either of

@@ -154,7 +154,7 @@ union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			fav_store64(list + 8 * (size_t) kept++, hash);
 	}
-	fav_editor_set_deleted(editor, list, kept, (uint32_t) most);
+	fav_editor_set_deleted(editor, list, kept);
 	return FAV_OK;
 }
 

@@ -9,7 +9,8 @@
 #include "harness.h"
 
 typedef uint32_t (*Reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t *first);
-typedef bool (*SliceReports) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
+typedef void (*ContainsMany) (const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
+							  size_t count, bool *answers);
 
 /* Slices of random bits, of which so many are set that questions of k bits are met now and then. */
 static void
@@ -45,7 +46,7 @@ make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, uint64_t 
 }
 
 static void
-check(const char *name, Reporting reporting, SliceReports slice_reports_one)
+check(const char *name, Reporting reporting)
 {
 	uint64_t	random = 5;
 	uint64_t	answers[2] = {0, 0};
@@ -76,13 +77,14 @@ check(const char *name, Reporting reporting, SliceReports slice_reports_one)
 
 				expected += contained;
 				answers[contained]++;
-				CHECK(slice_reports_one(slice, region_size, hash) == contained);
-				CHECK((fav_slice_missing(slice, region_size, hash) == 0) == contained);
 			}
 			reported = reporting(&filter, hash, enough, &first);
 			CHECK(reported == (expected < enough ? expected : enough));
 			if (reported > 0)
-				CHECK(first < filter.nslices && slice_reports_one(&filter.slices[first], region_size, hash));
+				CHECK(first < filter.nslices &&
+					  fav_block_contains(filter.slices[first].blocks +
+										 fav_slice_block_offset(&filter.slices[first], region_size, hash),
+										 region_size, filter.slices[first].k, hash));
 			else
 				CHECK(first == FAV_MAX_SLICES);
 		}
@@ -94,7 +96,84 @@ check(const char *name, Reporting reporting, SliceReports slice_reports_one)
 	test_end();
 }
 
-typedef bool (*RecentContains) (const uint8_t *recent, uint32_t count, uint64_t hash);
+static int
+compare_hashes(const void *a, const void *b)
+{
+	uint64_t	x = fav_load64(a);
+	uint64_t	y = fav_load64(b);
+
+	return (x > y) - (x < y);
+}
+
+/* Recent hashes, slices and deleted hashes together, by their definition. */
+static bool
+contains_slowly(const FavFilter *filter, uint64_t hash)
+{
+	uint32_t	i;
+	bool		reported = false;
+	bool		deleted = false;
+
+	for (i = 0; i < filter->nrecent; i++)
+		if (fav_load64(filter->recent + 8 * i) == hash)
+			return true;
+	for (i = 0; i < filter->nslices; i++)
+		reported |= fav_block_contains(filter->slices[i].blocks +
+									   fav_slice_block_offset(&filter->slices[i], filter->params.region_size, hash),
+									   filter->params.region_size, filter->slices[i].k, hash);
+	for (i = 0; i < filter->ndeleted; i++)
+		deleted |= fav_load64(filter->deleted + 8 * i) == hash;
+	return reported && !deleted;
+}
+
+static void
+check_contains(const char *name, Contains contains_one, ContainsMany contains_all)
+{
+	uint64_t	random = 11;
+	uint64_t	answered[2] = {0, 0};
+	uint32_t	run;
+
+	test_begin("contains: %s answers as it should", name);
+	for (run = 0; run < 31 * 60; run++)
+	{
+		uint8_t		lists[2][8 * 40];
+		uint64_t	hashes[160];
+		bool		answers[160];
+		FavFilter	filter;
+		FavSketch	sketch;
+		uint32_t	i;
+
+		make_slices(&filter, 1 + run % FAV_MAX_REGION_SIZE, run % 2 ? 1 : (uint32_t) random_below(&random, 4), &random);
+		for (i = 0; i < 160; i++)
+			hashes[i] = next_random(&random);
+		/* some of the questions are for recent, some for deleted ones, some (made up) for both */
+		filter.nrecent = (uint32_t) random_below(&random, 41);
+		filter.ndeleted = run % 3 == 0 ? 0 : (uint32_t) random_below(&random, 41);
+		for (i = 0; i < 40; i++)
+		{
+			fav_store64(lists[0] + 8 * i, hashes[3 * i]);
+			fav_store64(lists[1] + 8 * i, hashes[4 * i]);
+		}
+		filter.recent = lists[0];
+		filter.deleted = lists[1];
+		qsort(lists[1], filter.ndeleted, 8, compare_hashes);
+		fav_sketch_recent(&sketch, &filter);
+		contains_all(&filter, run % 5 == 0 ? NULL : &sketch, hashes, 160, answers);
+		for (i = 0; i < 160; i++)
+		{
+			bool		expected = contains_slowly(&filter, hashes[i]);
+
+			answered[expected]++;
+			CHECK_THAT(contains_one(&filter, &sketch, hashes[i]) == expected &&
+					   contains_one(&filter, NULL, hashes[i]) == expected && answers[i] == expected,
+					   "run %u, question %u", run, i);
+		}
+		for (i = 0; i < filter.nslices; i++)
+			free((void *) filter.slices[i].blocks);
+	}
+	CHECK_THAT(answered[0] > 50000 && answered[1] > 50000, "%llu times no, %llu times yes",
+			   (unsigned long long) answered[0], (unsigned long long) answered[1]);
+	test_end();
+}
 
 /* All counts, each hash wanted in turn, and hashes that differ from one by a bit. */
 static void
@@ -192,7 +271,7 @@ check_insert(const char *name, InsertOne insert)
 }
 
 typedef uint32_t (*ClearOne) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
-typedef uint32_t (*Missing) (const FavSlice *slice, uint32_t region_size, uint64_t hash);
+typedef int (*Take) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
 
 /* The k bits of a hash in a block, as numbers within the data lanes. */
 static void
@@ -214,12 +293,12 @@ bits_of(uint64_t hash, uint32_t region_size, uint32_t k, uint32_t *bits)
 }
 
 static void
-check_clear(const char *name, ClearOne clear, Missing missing)
+check_clear(const char *name, ClearOne clear, Take take_one)
 {
 	uint64_t	random = 9;
 	uint32_t	run;
 
-	test_begin("clear: %s clears and misses what it should", name);
+	test_begin("clear: %s clears and takes what it should, and it can be undone", name);
 	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
 	{
 		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
@@ -227,6 +306,7 @@ check_clear(const char *name, ClearOne clear, Missing missing)
 		size_t		size = fav_slice_bytes(&slice, region_size);
 		uint8_t    *blocks = calloc(1, size);
 		uint8_t    *expected = malloc(size);
+		uint8_t    *original = malloc(size);
 		uint64_t	hashes[60];
 		int			i;
 
@@ -246,6 +326,7 @@ check_clear(const char *name, ClearOne clear, Missing missing)
 			uint32_t	b;
 
 			memcpy(expected, blocks, size);
+			memcpy(original, blocks, size);
 			bits_of(hashes[i], region_size, slice.k, bits);
 			for (b = 0; b < slice.k; b++)
 			{
@@ -257,13 +338,25 @@ check_clear(const char *name, ClearOne clear, Missing missing)
 				cleared += expected[bits[b] / 8] >> bits[b] % 8 & 1;
 				expected[bits[b] / 8] &= (uint8_t) ~(1 << bits[b] % 8);
 			}
-			CHECK(missing(&slice, region_size, hashes[i]) == absent);
+			CHECK(fav_block_missing(blocks, region_size, slice.k, hashes[i]) == absent);
 			left = clear(&slice, blocks, region_size, hashes[i]);
 			CHECK_THAT(left == cleared && slice.bits_set == before - cleared && memcmp(blocks, expected, size) == 0,
 					   "region size %u, k %u", region_size, slice.k);
+			if (absent == 0)
+			{
+				fav_slice_restore(&slice, blocks, region_size, hashes[i]);
+				CHECK(slice.bits_set == before && memcmp(blocks, original, size) == 0);
+				CHECK_THAT(take_one(&slice, blocks, region_size, hashes[i]) == (int) cleared &&
+						   slice.bits_set == before - cleared && memcmp(blocks, expected, size) == 0,
+						   "take with region size %u, k %u", region_size, slice.k);
+			}
+			if (fav_block_missing(blocks, region_size, slice.k, hashes[i]) > 0)
+				CHECK(take_one(&slice, blocks, region_size, hashes[i]) == FAV_NOT_REPORTED &&
+					  slice.bits_set == before - cleared && memcmp(blocks, expected, size) == 0);
 		}
 		free(blocks);
 		free(expected);
+		free(original);
 	}
 	test_end();
 }
@@ -320,23 +413,26 @@ main(void)
 {
 	check_insert("the plain way", insert_plain);
 	check_fill("the plain way", fill_plain);
-	check_clear("the plain way", clear_plain, missing_plain);
+	check_clear("the plain way", clear_plain, take_plain);
 	check_recent("the plain way", recent_contains_plain);
-	check("the plain way", reporting_plain, slice_reports_plain);
+	check("the plain way", reporting_plain);
+	check_contains("the plain way", contains_plain, contains_many_plain);
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
 		check_insert("AVX2", insert_avx2);
 		check_fill("AVX2", fill_avx2);
-		check_clear("AVX2", clear_avx2, missing_avx2);
+		check_clear("AVX2", clear_avx2, take_avx2);
 		check_recent("AVX2", recent_contains_avx2);
-		check("AVX2", reporting_avx2, slice_reports_avx2);
+		check("AVX2", reporting_avx2);
+		check_contains("AVX2", contains_avx2, contains_many_avx2);
 	}
 #endif
 	check_insert("what was chosen", choose_insert);
 	check_fill("what was chosen", choose_fill);
-	check_clear("what was chosen", choose_clear, choose_missing);
+	check_clear("what was chosen", choose_clear, choose_take);
 	check_recent("what was chosen", choose_recent_contains);
-	check("what was chosen", choose_reporting, choose_slice_reports);
+	check("what was chosen", choose_reporting);
+	check_contains("what was chosen", choose_contains, choose_contains_many);
 	return test_summary("test_hot");
 }

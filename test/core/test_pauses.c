@@ -7,6 +7,7 @@
  * to pause does more between two pauses than is allowed (work.h says how that is
  * counted).
  */
+#include "deleted.h"
 #include "harness.h"
 #include "hash.h"
 #include "union.h"
@@ -31,8 +32,7 @@ typedef struct Sources
 	Value		full;			/* the same, but it says that the slice is full */
 	Value		alike;			/* of the same geometry, with the other hashes */
 	Value		unlike;			/* with the other hashes, half as large */
-	Value		listed;			/* a small slice and many deleted hashes: one
-								 * less than a power of two */
+	Value		listed;			/* a small slice and many deleted hashes */
 	Value		shifted;		/* without the first of these */
 	Value		between;		/* with others, one after each of these */
 } Sources;
@@ -242,15 +242,23 @@ do_grow(const Sources *sources)
 	return finish(&editor);
 }
 
-/* The list is about to reach a power of two. */
+/* So many are forgotten that the table takes the list over. */
 static uint64_t
-do_sweep(const Sources *sources)
+do_tabulate(const Sources *sources)
 {
+	const FavFilter *filter = &sources->listed.filter;
 	FavEditor	editor;
+	uint32_t	i;
 
-	fav_editor_open(&editor, &sources->listed.filter);
-	CHECK(fav_editor_del(&editor, sources->hashes[0]) == FAV_OK);
-	CHECK(editor.filter.ndeleted < sources->listed.filter.ndeleted);
+	fav_editor_open(&editor, filter);
+	for (i = 0; i < filter->ndeleted / 5; i++)
+	{
+		/* as whoever makes many changes does */
+		if (i % 4096 == 0)
+			fav_pause();
+		CHECK(fav_editor_unhide(&editor, fav_load64(filter->deleted + 8 * (i * UINT64_C(7919) % filter->ndeleted))) == FAV_OK);
+	}
+	CHECK(editor.filter.ndeleted == 0);
 	return finish(&editor);
 }
 
@@ -264,7 +272,7 @@ do_merge(const Sources *sources)
 	/* what is in recent, too, is hidden, not cleared */
 	CHECK(fav_editor_add(&editor, sources->hashes[0]) == FAV_OK);
 	CHECK(fav_editor_del(&editor, sources->hashes[0]) == FAV_OK);
-	CHECK(editor.nfresh == 1);
+	CHECK(editor.changed_deleted.count == 1);
 	return finish(&editor);
 }
 
@@ -275,7 +283,7 @@ do_forget(const Sources *sources)
 
 	fav_editor_open(&editor, &sources->listed.filter);
 	CHECK(fav_editor_add(&editor, fav_load64(sources->listed.filter.deleted)) == FAV_OK);
-	CHECK(editor.nforgotten == 1);
+	CHECK(editor.changed_deleted.count == 1);
 	return finish(&editor);
 }
 
@@ -334,7 +342,7 @@ static const struct
 	{"what only reads the head", do_head_measures, false},
 	{"flush", do_flush, true},
 	{"flush into a new slice", do_grow, true},
-	{"sweep of deleted hashes", do_sweep, true},
+	{"deleted hashes tabulated", do_tabulate, true},
 	{"deleted hashes merged", do_merge, true},
 	{"deleted hashes forgotten", do_forget, true},
 	{"union, slices merged", do_unite_alike, true},
