@@ -8,7 +8,8 @@
  *
  * Many hashes are dealt out into buckets by their leading bits, so that they are
  * half sorted as they come and each bucket can be sorted within the processor's
- * cache.  A bucket is a list of chunks: nothing is copied as it grows, and there is
+ * cache.  Some hundred are dealt out at once: between two rows the executor needs the
+ * cache for itself, and every hash by itself would wait for its bucket.  A bucket is a list of chunks: nothing is copied as it grows, and there is
  * no second array to sort into, whose fresh pages would cost more than the sort.
  * When duplicates are looked for is decided as for the array, for all buckets at
  * once.  In the end most sets have none, and a filter is built without sorting: if
@@ -130,6 +131,12 @@ bucket_of(uint64 hash)
 	return (int) (hash >> (64 - FAV_BUCKET_BITS));
 }
 
+static inline FavHashBucket *
+find_bucket(FavHashBuckets *many, uint64 hash)
+{
+	return &many->buckets[bucket_of(hash)];
+}
+
 static inline size_t
 bucket_count(const FavHashBucket *bucket)
 {
@@ -144,7 +151,7 @@ chunk_count(const FavHashBucket *bucket, uint32 i)
 }
 
 static uint64 *
-take_chunk(FavHashBuckets *many, MemoryContext context)
+take_chunk(FavHashBuckets *many)
 {
 	uint64	   *chunk = many->unused;
 
@@ -156,7 +163,7 @@ take_chunk(FavHashBuckets *many, MemoryContext context)
 	if (many->slab_left == 0)
 	{
 		many->slab_left = Min(Max(many->nchunks, SLAB_MIN), SLAB_MAX);
-		many->slab = MemoryContextAllocHuge(context, many->slab_left * CHUNK * sizeof(uint64));
+		many->slab = MemoryContextAllocHuge(many->context, many->slab_left * CHUNK * sizeof(uint64));
 	}
 	chunk = many->slab;
 	many->slab += CHUNK;
@@ -172,7 +179,7 @@ return_chunk(FavHashBuckets *many, uint64 *chunk)
 }
 
 static void
-add_chunk(FavHashBuckets *many, FavHashBucket *bucket, MemoryContext context)
+add_chunk(FavHashBuckets *many, FavHashBucket *bucket)
 {
 	uint64	   *chunk;
 
@@ -181,12 +188,12 @@ add_chunk(FavHashBuckets *many, FavHashBucket *bucket, MemoryContext context)
 		uint32		room = bucket->room == 0 ? 8 : bucket->room * 2;
 
 		if (bucket->room == 0)
-			bucket->chunks = MemoryContextAlloc(context, room * sizeof(uint64 *));
+			bucket->chunks = MemoryContextAlloc(many->context, room * sizeof(uint64 *));
 		else
 			bucket->chunks = repalloc_huge(bucket->chunks, room * sizeof(uint64 *));
 		bucket->room = room;
 	}
-	chunk = take_chunk(many, context);
+	chunk = take_chunk(many);
 	bucket->chunks[bucket->nchunks++] = chunk;
 	bucket->next = chunk;
 	bucket->end = chunk + CHUNK;
@@ -302,6 +309,28 @@ reconsider_limit(FavHashBuckets *many)
 		many->limit += many->limit / 2;
 }
 
+static inline void
+deal(FavHashBuckets *many, uint64 hash)
+{
+	FavHashBucket *bucket = find_bucket(many, hash);
+
+	if (unlikely(bucket->next == bucket->end))
+		add_chunk(many, bucket);
+	*bucket->next++ = hash;
+}
+
+static void
+deal_pending(FavHashBuckets *many)
+{
+	size_t		i;
+
+	for (i = 0; i < many->npending; i++)
+		deal(many, many->pending[i]);
+	many->npending = 0;
+	if (many->nchunks >= many->limit)
+		reconsider_limit(many);
+}
+
 /* From few to many. */
 static void
 deal_out(FavHashSet *set, MemoryContext context)
@@ -309,14 +338,9 @@ deal_out(FavHashSet *set, MemoryContext context)
 	FavHashBuckets *many = MemoryContextAllocZero(context, sizeof(FavHashBuckets));
 	size_t		i;
 
+	many->context = context;
 	for (i = 0; i < set->count; i++)
-	{
-		FavHashBucket *bucket = fav_hash_bucket(many, set->hashes[i]);
-
-		if (bucket->next == bucket->end)
-			add_chunk(many, bucket, context);
-		*bucket->next++ = set->hashes[i];
-	}
+		deal(many, set->hashes[i]);
 	many->limit = Max(many->nchunks, BUCKETS) / 2 * 3;
 	if (set->hashes != NULL)
 		pfree(set->hashes);
@@ -330,7 +354,7 @@ deal_out(FavHashSet *set, MemoryContext context)
  */
 
 void
-fav_hashset_grow(FavHashSet *set, uint64 hash, MemoryContext context)
+fav_hashset_grow(FavHashSet *set, MemoryContext context)
 {
 	size_t		room;
 
@@ -359,10 +383,7 @@ fav_hashset_grow(FavHashSet *set, uint64 hash, MemoryContext context)
 		}
 		deal_out(set, context);
 	}
-	if (set->many->nchunks >= set->many->limit)
-		reconsider_limit(set->many);
-	if (fav_hash_bucket(set->many, hash)->next == fav_hash_bucket(set->many, hash)->end)
-		add_chunk(set->many, fav_hash_bucket(set->many, hash), context);
+	deal_pending(set->many);
 }
 
 static void
@@ -382,6 +403,7 @@ fav_hashset_settle(FavHashSet *set)
 		settle_few(set);
 	else
 	{
+		deal_pending(set->many);
 		settle_many(set->many);
 		count_many(set);
 	}
@@ -394,6 +416,7 @@ fav_hashset_compact(FavHashSet *set)
 		settle_few(set);
 	else
 	{
+		deal_pending(set->many);
 		settle_duplicates(set->many);
 		count_many(set);
 	}
@@ -440,8 +463,7 @@ fav_hashset_store(const FavHashSet *set, uint8_t *to)
 
 /* Stored hashes that all belong to this bucket. */
 static void
-append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored, size_t count,
-			  MemoryContext context)
+append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored, size_t count)
 {
 	while (count > 0)
 	{
@@ -449,7 +471,7 @@ append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored
 
 		CHECK_FOR_INTERRUPTS();
 		if (bucket->next == bucket->end)
-			add_chunk(many, bucket, context);
+			add_chunk(many, bucket);
 		fit = Min(count, (size_t) (bucket->end - bucket->next));
 		memcpy(bucket->next, stored, fit * sizeof(uint64));
 		bucket->next += fit;
@@ -500,11 +522,11 @@ fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryCo
 
 		memcpy(&hash, stored, sizeof(uint64));
 		here = stored_in_bucket(stored, count, bucket_of(hash));
-		append_stored(set->many, fav_hash_bucket(set->many, hash), stored, here, context);
+		append_stored(set->many, find_bucket(set->many, hash), stored, here);
 		stored += here * sizeof(uint64);
 		count -= here;
 	}
-	while (set->many->nchunks > set->many->limit)
+	while (set->many->nchunks >= set->many->limit)
 		reconsider_limit(set->many);
 }
 
@@ -614,6 +636,8 @@ fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity
 	FavSpan    *spans;
 	size_t		nspans;
 
+	if (set->many != NULL)
+		deal_pending(set->many);
 	if (set->many != NULL && settle_sample(set->many, BUCKETS - 1) == 0)
 	{
 		count_many(set);

@@ -34,8 +34,14 @@ typedef struct FavHashBucket
 	size_t		sorted;			/* so many of the first ascend and are unique */
 } FavHashBucket;
 
+/* Hashes that are dealt out at once, when the buckets are in the processor's cache. */
+#define FAV_PENDING_MAX		512
+
 struct FavHashBuckets
 {
+	size_t		npending;
+	uint64		pending[FAV_PENDING_MAX];	/* not dealt out yet */
+	MemoryContext context;
 	size_t		nchunks;		/* of all buckets */
 	size_t		limit;			/* with so many chunks it is time to look for duplicates */
 	uint64	   *slab;			/* memory for further chunks, */
@@ -44,8 +50,8 @@ struct FavHashBuckets
 	FavHashBucket buckets[1 << FAV_BUCKET_BITS];
 };
 
-/* Make room for one more, in its bucket if there are buckets (then) or in the array. */
-extern void fav_hashset_grow(FavHashSet *set, uint64 hash, MemoryContext context);
+/* Make room for one more, where fav_hashset_add() puts it. */
+extern void fav_hashset_grow(FavHashSet *set, MemoryContext context);
 
 /* Remove duplicates, sort and count. */
 extern void fav_hashset_settle(FavHashSet *set);
@@ -70,31 +76,22 @@ typedef uint64 (*FavCapacity) (uint64 wanted, uint64 count);
 extern void fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity,
 							  FavEditor *editor);
 
-static inline FavHashBucket *
-fav_hash_bucket(FavHashBuckets *many, uint64 hash)
-{
-	return &many->buckets[hash >> (64 - FAV_BUCKET_BITS)];
-}
-
 static inline void
 fav_hashset_add(FavHashSet *set, uint64 hash, MemoryContext context)
 {
-	FavHashBucket *bucket;
-
 	if (set->many == NULL)
 	{
 		if (unlikely(set->count == set->room))
-			fav_hashset_grow(set, hash, context);
+			fav_hashset_grow(set, context);
 		if (likely(set->many == NULL))
 		{
 			set->hashes[set->count++] = hash;
 			return;
 		}
 	}
-	bucket = fav_hash_bucket(set->many, hash);
-	if (unlikely(bucket->next == bucket->end))
-		fav_hashset_grow(set, hash, context);
-	*bucket->next++ = hash;
+	if (unlikely(set->many->npending == FAV_PENDING_MAX))
+		fav_hashset_grow(set, context);
+	set->many->pending[set->many->npending++] = hash;
 }
 
 #endif							/* FAV_HASHSET_H */

@@ -495,6 +495,41 @@ group_masks(uint64_t product, uint32_t left)
 							 group_columns(product));
 }
 
+/* Two groups in two lanes are what most filters have: for them, no loop. */
+typedef struct TwoGroups
+{
+	__m256i    *one;			/* their lanes */
+	__m256i    *two;
+	__m256i		of_one;			/* and bits */
+	__m256i		of_two;
+} TwoGroups;
+
+static ALWAYS_INLINE bool
+has_two_groups(const FavSlice *slice, uint32_t region_size)
+{
+	return slice->k - FAV_LANE_WORDS - 1 < FAV_LANE_WORDS && region_size > 1;
+}
+
+/* `left` bits are in the second group. */
+__attribute__((target("avx2")))
+static ALWAYS_INLINE TwoGroups
+two_groups(uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t left)
+{
+	uint64_t	product = fav_probe_product(hash, 0);
+	size_t		lane = fav_probe_lane(hash, region_size);
+	TwoGroups	groups;
+
+	groups.one = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
+	groups.of_one = group_masks(product, FAV_LANE_WORDS);
+	lane += fav_probe_stride(product, region_size);
+	if (lane >= region_size)
+		lane -= region_size;
+	product = fav_probe_product(hash, 1);
+	groups.two = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
+	groups.of_two = _mm256_sllv_epi64(some_words(product, left), group_columns(product));
+	return groups;
+}
+
 __attribute__((target("avx2,popcnt")))
 static ALWAYS_INLINE uint32_t
 insert_with_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
@@ -522,6 +557,26 @@ insert_with_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, u
 	return added;
 }
 
+/* The same for two groups in two lanes. */
+__attribute__((target("avx2,popcnt")))
+static ALWAYS_INLINE uint32_t
+insert_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	__m256i    *tracker = (__m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES);
+	TwoGroups	groups = two_groups(block, region_size, hash, slice->k - FAV_LANE_WORDS);
+	__m256i		in_one = _mm256_loadu_si256(groups.one);
+	__m256i		in_two = _mm256_loadu_si256(groups.two);
+
+	_mm256_storeu_si256(tracker, _mm256_or_si256(_mm256_loadu_si256(tracker),
+												 _mm256_or_si256(_mm256_and_si256(in_one, groups.of_one),
+																 _mm256_and_si256(in_two, groups.of_two))));
+	_mm256_storeu_si256(groups.one, _mm256_or_si256(in_one, groups.of_one));
+	_mm256_storeu_si256(groups.two, _mm256_or_si256(in_two, groups.of_two));
+	return nonzero_words(_mm256_andnot_si256(in_one, groups.of_one)) +
+		nonzero_words(_mm256_andnot_si256(in_two, groups.of_two));
+}
+
 __attribute__((target("avx2,popcnt")))
 static uint32_t
 clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
@@ -547,45 +602,30 @@ clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash
 	return cleared;
 }
 
-/* Two groups in two lanes, which is what most filters have, without a loop. */
 __attribute__((target("avx2,popcnt")))
 static int
 take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
-	uint64_t	product = fav_probe_product(hash, 0);
-	size_t		lane = fav_probe_lane(hash, region_size);
-	uint32_t	left = slice->k - FAV_LANE_WORDS;
-	__m256i    *one = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
-	__m256i    *two;
-	__m256i		marked;
+	TwoGroups	groups;
 	__m256i		in_one;
 	__m256i		in_two;
-	__m256i		of_one;
-	__m256i		of_two;
+	__m256i		marked;
 	uint32_t	cleared;
 
-	if (left - 1 >= FAV_LANE_WORDS || region_size == 1)
+	if (!has_two_groups(slice, region_size))
 		return take(slice, blocks, region_size, hash, clear_avx2);
-	of_one = group_masks(product, FAV_LANE_WORDS);
-	in_one = _mm256_loadu_si256(one);
-	if (!_mm256_testc_si256(in_one, of_one))
-		return FAV_NOT_REPORTED;
-	lane += fav_probe_stride(product, region_size);
-	if (lane >= region_size)
-		lane -= region_size;
-	two = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
-	product = fav_probe_product(hash, 1);
-	of_two = _mm256_sllv_epi64(some_words(product, left), group_columns(product));
-	in_two = _mm256_loadu_si256(two);
-	if (!_mm256_testc_si256(in_two, of_two))
+	groups = two_groups(block, region_size, hash, slice->k - FAV_LANE_WORDS);
+	in_one = _mm256_loadu_si256(groups.one);
+	in_two = _mm256_loadu_si256(groups.two);
+	if (!_mm256_testc_si256(in_one, groups.of_one) || !_mm256_testc_si256(in_two, groups.of_two))
 		return FAV_NOT_REPORTED;
 	marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
-	of_one = _mm256_andnot_si256(marked, of_one);
-	of_two = _mm256_andnot_si256(marked, of_two);
-	_mm256_storeu_si256(one, _mm256_andnot_si256(of_one, in_one));
-	_mm256_storeu_si256(two, _mm256_andnot_si256(of_two, in_two));
-	cleared = nonzero_words(of_one) + nonzero_words(of_two);
+	groups.of_one = _mm256_andnot_si256(marked, groups.of_one);
+	groups.of_two = _mm256_andnot_si256(marked, groups.of_two);
+	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(groups.of_one, in_one));
+	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(groups.of_two, in_two));
+	cleared = nonzero_words(groups.of_one) + nonzero_words(groups.of_two);
 	slice->bits_set -= cleared;
 	return (int) cleared;
 }
@@ -602,6 +642,8 @@ static size_t
 fill_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
 		  size_t count, uint64_t *doubtful)
 {
+	if (has_two_groups(slice, region_size))
+		return fill(slice, blocks, region_size, hashes, count, doubtful, insert_two_avx2);
 	return fill(slice, blocks, region_size, hashes, count, doubtful, insert_with_avx2);
 }
 
