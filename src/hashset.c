@@ -157,7 +157,7 @@ take_chunk(FavHashBuckets *many)
 
 	if (chunk != NULL)
 	{
-		memcpy(&many->unused, chunk, sizeof(uint64 *));
+		memcpy(&many->unused, chunk, sizeof(many->unused));
 		return chunk;
 	}
 	if (many->slab_left == 0)
@@ -174,7 +174,7 @@ take_chunk(FavHashBuckets *many)
 static void
 return_chunk(FavHashBuckets *many, uint64 *chunk)
 {
-	memcpy(chunk, &many->unused, sizeof(uint64 *));
+	memcpy(chunk, &many->unused, sizeof(many->unused));
 	many->unused = chunk;
 }
 

@@ -203,7 +203,7 @@ contains_integers(FavReader *reader, const int64 *integers, int count, bool want
 		/* while each question fetches a block, none is asked that may not be needed */
 		asked = fav_reader_is_loaded(reader) ? Min(count - from, ASK_AT_ONCE) : 1;
 		ask_integers(reader, integers + from, asked, answers);
-		if (memchr(answers, wanted, (size_t) asked) != NULL)
+		if (memchr(answers, wanted ? 1 : 0, (size_t) asked) != NULL)
 			return wanted;
 	}
 	return !wanted;
