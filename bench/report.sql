@@ -53,9 +53,10 @@ CREATE VIEW rounds AS
 CREATE FUNCTION ratio(of_section text, of_ids text, of_size bigint, of_contender text, base text, bare text DEFAULT NULL)
 RETURNS float8 LANGUAGE sql STABLE AS $$
 	SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY (a.value - coalesce(c.value, 0)) / nullif(b.value - coalesce(c.value, 0), 0))
-	FROM rounds a JOIN rounds b USING (section, ids, size, round)
-	LEFT JOIN rounds c ON (c.section, c.ids, c.size, c.round, c.contender) = (section, ids, size, round, bare)
-	WHERE section = of_section AND ids = of_ids AND size = of_size AND a.contender = of_contender AND b.contender = base $$;
+	FROM rounds a
+	JOIN rounds b ON (b.section, b.ids, b.size, b.round) = (a.section, a.ids, a.size, a.round) AND b.contender = base
+	LEFT JOIN rounds c ON (c.section, c.ids, c.size, c.round) = (a.section, a.ids, a.size, a.round) AND c.contender = bare
+	WHERE a.section = of_section AND a.ids = of_ids AND a.size = of_size AND a.contender = of_contender $$;
 
 -- The targets, each with the ratio measured in this run.
 CREATE VIEW targets AS
