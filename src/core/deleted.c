@@ -84,43 +84,42 @@ fav_editor_list_deleted(FavEditor *editor)
 	return FAV_OK;
 }
 
-/*
- * The table is full, or its hashes crowd: a larger one, which takes the list too if
- * that is not much longer; or an empty one.
- */
+/* A larger table for what the table holds, or for all if the list is not much longer. */
 static FavStatus
 enlarge_table(FavEditor *editor)
 {
 	FavFilter  *filter = &editor->filter;
 	FavTable   *table = &editor->changed_deleted;
-	FavStatus	status = FAV_DOUBTFUL;
+	uint32_t	bits = table->bits;
+	FavStatus	status;
 
-	if (table->crowded && table->count < fav_table_limit(table->bits) / 2)
-		status = FAV_DOUBTFUL;
-	else if (filter->ndeleted == 0 || filter->ndeleted / TAKE_OVER > table->count)
-		status = fav_table_spread(table, table->bits + 1, table->slots, fav_table_slots(table->bits),
-								  table->has_gap_value);
-	else
-	{
-		uint32_t	bits = table->bits;
-
-		status = fav_editor_list_deleted(editor);
-		if (status != FAV_OK || filter->ndeleted == 0)
-			return status;
-		while (fav_table_limit(bits) < filter->ndeleted + filter->ndeleted / 2)
-			bits++;
-		status = fav_table_spread(table, bits, filter->deleted, filter->ndeleted,
-								  fav_load64(filter->deleted + 8 * (size_t) (filter->ndeleted - 1)) == FAV_TABLE_GAP);
-		if (status == FAV_OK)
-			filter->ndeleted = 0;
-	}
-	return status == FAV_DOUBTFUL ? fav_editor_list_deleted(editor) : status;
+	if (filter->ndeleted == 0 || filter->ndeleted / TAKE_OVER > table->count)
+		return fav_table_spread(table, bits + 1, table->slots, fav_table_slots(bits), table->has_gap_value);
+	status = fav_editor_list_deleted(editor);
+	if (status != FAV_OK || filter->ndeleted == 0)
+		return status;
+	while (fav_table_limit(bits) < filter->ndeleted + filter->ndeleted / 2)
+		bits++;
+	status = fav_table_spread(table, bits, filter->deleted, filter->ndeleted,
+							  fav_load64(filter->deleted + 8 * (size_t) (filter->ndeleted - 1)) == FAV_TABLE_GAP);
+	if (status == FAV_OK)
+		filter->ndeleted = 0;
+	return status;
 }
 
 FavStatus
 fav_editor_prepare_hide(FavEditor *editor)
 {
-	return fav_table_has_room(&editor->changed_deleted) ? FAV_OK : enlarge_table(editor);
+	FavTable   *table = &editor->changed_deleted;
+
+	if (fav_table_has_room(table))
+		return FAV_OK;
+	if (!(table->crowded && table->count < fav_table_limit(table->bits) / 2) &&
+		enlarge_table(editor) == FAV_OK)
+		return FAV_OK;
+
+	/* they crowd, or there is no memory for a larger one: an empty one, then */
+	return fav_editor_list_deleted(editor);
 }
 
 void
