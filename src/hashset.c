@@ -9,8 +9,9 @@
  * Many hashes are dealt out into buckets by their leading bits, so that they are
  * half sorted as they come and each bucket can be sorted within the processor's
  * cache.  Some hundred are dealt out at once: between two rows the executor needs the
- * cache for itself, and every hash by itself would wait for its bucket.  A bucket is a list of chunks: nothing is copied as it grows, and there is
- * no second array to sort into, whose fresh pages would cost more than the sort.
+ * cache for itself, and every hash by itself would wait for its bucket.  A bucket is
+ * a list of chunks: nothing is copied as it grows, and there is no second array to
+ * sort into, whose fresh pages would cost more than the sort.
  * When duplicates are looked for is decided as for the array, for all buckets at
  * once.  In the end most sets have none, and a filter is built without sorting: if
  * a hash is there twice, its second insert finds nothing to set.

@@ -127,26 +127,13 @@ fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 void
 fav_slice_restore(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
-	uint8_t    *block = block_of(slice, blocks, region_size, hash);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	left;
-	uint32_t	count;
+	uint8_t    *tracker = tracker_of(block_of(slice, blocks, region_size, hash), region_size);
+	uint8_t		marks[FAV_LANE_BYTES];
 
-	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
-	{
-		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
-		uint64_t	masks[FAV_LANE_WORDS];
-		uint32_t	word;
-
-		count = fav_probe_masks(&probe, left, masks);
-		for (word = 0; word < FAV_LANE_WORDS; word++)
-		{
-			uint64_t	old = fav_load64(lane + 8 * word);
-
-			slice->bits_set += (masks[word] & ~old) != 0;
-			fav_store64(lane + 8 * word, old | masks[word]);
-		}
-	}
+	/* an insert, but for the marks */
+	memcpy(marks, tracker, sizeof(marks));
+	fav_slice_insert(slice, blocks, region_size, hash);
+	memcpy(tracker, marks, sizeof(marks));
 }
 
 void
