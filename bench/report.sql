@@ -87,7 +87,7 @@ CREATE VIEW targets AS
 	UNION ALL
 	SELECT 7, 'core, ' || operation, 'ns, of the cuckoo filter',
 		ratio('core', '', 0, 'fav, sized: ' || operation, 'cuckoo: ' || split_part(operation, ',', 1)), 1, NULL, 0
-	FROM unnest(ARRAY['miss', 'miss, many', 'hit', 'hit, many', 'insert', 'delete']) operation
+	FROM unnest(ARRAY['miss', 'miss, many', 'hit', 'hit, many', 'insert', 'delete', 'delete, many']) operation
 	UNION ALL
 	SELECT 8, 'aggregate of ' || size_name(size), 'time, of array_agg',
 		ratio('aggregate', '', size, 'fav_agg', 'array_agg'), 1.5, NULL, size

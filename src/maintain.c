@@ -45,6 +45,9 @@
 /* So few elements are looked up one by one, see FAV_QUERY_PRESENT_FEW. */
 #define FEW_ELEMENTS	16
 
+/* Elements that go are deleted in groups of so many. */
+#define EDIT_AT_ONCE	64
+
 static int
 compare_changes(const void *a, const void *b)
 {
@@ -144,6 +147,8 @@ hash_in(const FavEditor *editor, const FavAttachment *attachment, const Change *
 static void
 edit_each(const Maintenance *maintenance, FavEditor *editor, const Changes *changes, bool comes)
 {
+	uint64_t	going[EDIT_AT_ONCE];
+	size_t		ngoing = 0;
 	size_t		i;
 
 	for (i = 0; i < changes->count; i++)
@@ -158,9 +163,17 @@ edit_each(const Maintenance *maintenance, FavEditor *editor, const Changes *chan
 		hash = hash_in(editor, maintenance->attachment, change);
 		if (comes || maintenance->add_first)
 			fav_require(fav_editor_add(editor, hash));
-		if (!comes)
-			fav_require(fav_editor_del(editor, hash));
+		if (comes)
+			continue;
+		going[ngoing++] = hash;
+		/* what was just added had better go while it is among the recent ones */
+		if (maintenance->add_first || ngoing == EDIT_AT_ONCE)
+		{
+			fav_require(fav_editor_del_many(editor, going, ngoing));
+			ngoing = 0;
+		}
 	}
+	fav_require(fav_editor_del_many(editor, going, ngoing));
 }
 
 static size_t

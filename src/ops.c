@@ -12,10 +12,10 @@
 #include "reader.h"
 #include "utils/lsyscache.h"
 
-typedef FavStatus (*EditFunction) (FavEditor *editor, uint64_t hash);
+typedef FavStatus (*EditFunction) (FavEditor *editor, const uint64_t *hashes, size_t count);
 
-/* Elements of an array are asked for in groups of so many. */
-#define ASK_AT_ONCE		64
+/* Elements of an array are asked for, added and deleted in groups of so many. */
+#define AT_ONCE			64
 
 /*
  * Taking an array of integers apart costs more than asking for each of them.
@@ -110,15 +110,17 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 {
 	FavEditor	editor;
 	FavArgument argument;
+	uint64_t	hash;
 
-	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_del))
+	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
 	begin_edit(fcinfo, &editor, &argument);
-	fav_require(edit(&editor, fav_hash_argument(fcinfo, kind, 1, editor.filter.params.seed)));
+	hash = fav_hash_argument(fcinfo, kind, 1, editor.filter.params.seed);
+	fav_require(edit(&editor, &hash, 1));
 	return end_edit(fcinfo, &editor, &argument);
 }
 
@@ -128,9 +130,11 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 	FavEditor	editor;
 	FavArgument argument;
 	FavElements elements;
+	uint64_t	hashes[AT_ONCE];
+	size_t		count = 0;
 	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_del))
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
@@ -142,9 +146,16 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (!elements.nulls[i])
-			fav_require(edit(&editor, fav_hash_datum(kind, elements.values[i], editor.filter.params.seed)));
+		if (elements.nulls[i])
+			continue;
+		hashes[count++] = fav_hash_datum(kind, elements.values[i], editor.filter.params.seed);
+		if (count == AT_ONCE)
+		{
+			fav_require(edit(&editor, hashes, count));
+			count = 0;
+		}
 	}
+	fav_require(edit(&editor, hashes, count));
 	return end_edit(fcinfo, &editor, &argument);
 }
 
@@ -178,11 +189,11 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 																 reader->filter.params.seed)));
 }
 
-/* Which of some integers are in the filter, at most ASK_AT_ONCE of them? */
+/* Which of some integers are in the filter, at most AT_ONCE of them? */
 static inline void
 ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
 {
-	uint64_t	hashes[ASK_AT_ONCE];
+	uint64_t	hashes[AT_ONCE];
 	int			i;
 
 	CHECK_FOR_INTERRUPTS();
@@ -194,14 +205,14 @@ ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
 static bool
 contains_integers(FavReader *reader, const int64 *integers, int count, bool wanted)
 {
-	bool		answers[ASK_AT_ONCE];
+	bool		answers[AT_ONCE];
 	int			asked;
 	int			from;
 
 	for (from = 0; from < count; from += asked)
 	{
 		/* while each question fetches a block, none is asked that may not be needed */
-		asked = fav_reader_is_loaded(reader) ? Min(count - from, ASK_AT_ONCE) : 1;
+		asked = fav_reader_is_loaded(reader) ? Min(count - from, AT_ONCE) : 1;
 		ask_integers(reader, integers + from, asked, answers);
 		if (memchr(answers, wanted ? 1 : 0, (size_t) asked) != NULL)
 			return wanted;
@@ -267,7 +278,7 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	ArrayType  *result = palloc(overhead + sizeof(int64) * (Size) count);
 	int64	   *kept;
 	int			nkept = 0;
-	bool		answers[ASK_AT_ONCE];
+	bool		answers[AT_ONCE];
 	int			from;
 	int			i;
 
@@ -276,9 +287,9 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	result->elemtype = ARR_ELEMTYPE(array);
 	ARR_LBOUND(result)[0] = 1;
 	kept = (int64 *) ARR_DATA_PTR(result);
-	for (from = 0; from < count; from += ASK_AT_ONCE)
+	for (from = 0; from < count; from += AT_ONCE)
 	{
-		int			asked = Min(count - from, ASK_AT_ONCE);
+		int			asked = Min(count - from, AT_ONCE);
 
 		ask_integers(reader, integers + from, asked, answers);
 		for (i = 0; i < asked; i++)
@@ -345,15 +356,15 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 	PG_FUNCTION_INFO_V1(name)
 
 #define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
-	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add)); \
-	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del)); \
+	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
+	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del_many)); \
 	FAV_FUNCTION(fav_contains_##suffix, contains_element(fcinfo, kind, 0, 1))
 
 #define FAV_KIND_FUNCTIONS(suffix, kind) \
 	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
 	FAV_FUNCTION(fav_contained_##suffix, contains_element(fcinfo, kind, 1, 0)); \
-	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add)); \
-	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del)); \
+	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
+	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del_many)); \
 	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
 	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \
 	FAV_FUNCTION(fav_filter_##suffix, filter_array(fcinfo, kind))

@@ -44,7 +44,7 @@ fav_editor_list_deleted(FavEditor *editor)
 		return FAV_OK;
 	if (most * 8 > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
-	list = fav_alloc(most * 8);
+	list = fav_alloc((most + 1) * 8);
 	if (list == NULL)
 		return FAV_NO_MEMORY;
 	for (; in_table < nslots; in_table++)
@@ -53,6 +53,13 @@ fav_editor_list_deleted(FavEditor *editor)
 
 		if (in_table % FAV_PAUSE_HASHES == 0)
 			fav_pause();
+		if (filter->ndeleted == 0)
+		{
+			/* without a branch: nothing tells where the gaps are; there is a slot more than hashes */
+			fav_store64(list + 8 * count, hash);
+			count += hash != FAV_TABLE_GAP;
+			continue;
+		}
 		if (hash == FAV_TABLE_GAP)
 			continue;
 		while (in_list < filter->ndeleted && fav_load64(filter->deleted + 8 * in_list) < hash)
@@ -93,12 +100,14 @@ enlarge_table(FavEditor *editor)
 	uint32_t	bits = table->bits;
 	FavStatus	status;
 
+	/* without a list, four times as large: less to move than if it doubled again and again */
 	if (filter->ndeleted == 0 || filter->ndeleted / TAKE_OVER > table->count)
-		return fav_table_spread(table, bits + 1, table->slots, fav_table_slots(bits), table->has_gap_value);
+		return fav_table_spread(table, bits + (filter->ndeleted == 0 ? 2 : 1), table->slots, fav_table_slots(bits),
+								table->has_gap_value);
 	status = fav_editor_list_deleted(editor);
 	if (status != FAV_OK || filter->ndeleted == 0)
 		return status;
-	while (fav_table_limit(bits) < filter->ndeleted + filter->ndeleted / 2)
+	while (fav_table_limit(bits) < filter->ndeleted + filter->ndeleted / 2 + FAV_TABLE_AT_ONCE)
 		bits++;
 	status = fav_table_spread(table, bits, filter->deleted, filter->ndeleted,
 							  fav_load64(filter->deleted + 8 * (size_t) (filter->ndeleted - 1)) == FAV_TABLE_GAP);
@@ -108,11 +117,11 @@ enlarge_table(FavEditor *editor)
 }
 
 FavStatus
-fav_editor_prepare_hide(FavEditor *editor)
+fav_editor_prepare_hide(FavEditor *editor, uint32_t count)
 {
 	FavTable   *table = &editor->changed_deleted;
 
-	if (fav_table_has_room(table))
+	if (fav_table_has_room(table, count))
 		return FAV_OK;
 	if (!(table->crowded && table->count < fav_table_limit(table->bits) / 2) &&
 		enlarge_table(editor) == FAV_OK)
@@ -131,7 +140,7 @@ fav_editor_hide(FavEditor *editor, uint64_t hash)
 FavStatus
 fav_editor_unhide(FavEditor *editor, uint64_t hash)
 {
-	FavStatus	status = fav_editor_prepare_hide(editor);
+	FavStatus	status = fav_editor_prepare_hide(editor, 1);
 
 	if (status == FAV_OK)
 		fav_table_toggle(&editor->changed_deleted, hash);

@@ -36,8 +36,8 @@ fav_editor_is_deleted(const FavEditor *editor, uint64_t hash)
 	return listed != fav_table_contains(&editor->changed_deleted, hash);
 }
 
-/* Make room for one more change, so that fav_editor_hide() cannot fail. */
-extern FavStatus fav_editor_prepare_hide(FavEditor *editor);
+/* Make room for so many changes, at most FAV_TABLE_AT_ONCE, so that fav_editor_hide() cannot fail. */
+extern FavStatus fav_editor_prepare_hide(FavEditor *editor, uint32_t count);
 
 /* A hash that was not deleted is so now. */
 extern void fav_editor_hide(FavEditor *editor, uint64_t hash);

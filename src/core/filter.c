@@ -37,6 +37,9 @@
 /* Hashes that a slice is filled with at once. */
 #define FILL_AT_ONCE		256
 
+/* Elements that are deleted at once, their memory waited for together. */
+#define DEL_AT_ONCE			FAV_TABLE_AT_ONCE
+
 /*
  * Editing: begin and end
  */
@@ -142,10 +145,9 @@ count_in(FavFilter *filter)
 }
 
 static inline void
-count_out(FavFilter *filter)
+count_out(FavFilter *filter, uint64_t count)
 {
-	if (filter->elements > 0)
-		filter->elements--;
+	filter->elements -= filter->elements < count ? filter->elements : count;
 }
 
 /*
@@ -399,6 +401,23 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 	return FAV_OK;
 }
 
+static FavStatus
+edit_each(FavEditor *editor, const uint64_t *hashes, size_t count, FavStatus (*edit) (FavEditor *, uint64_t))
+{
+	FavStatus	status = FAV_OK;
+	size_t		i;
+
+	for (i = 0; i < count && status == FAV_OK; i++)
+		status = edit(editor, hashes[i]);
+	return status;
+}
+
+FavStatus
+fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	return edit_each(editor, hashes, count, fav_editor_add);
+}
+
 /* Take a hash out of recent, if it is there. */
 static bool
 remove_recent(FavEditor *editor, uint64_t hash)
@@ -468,7 +487,7 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 
 	if (fav_is_close(&filter->slices[home], (uint32_t) cleared))
 	{
-		status = fav_editor_prepare_hide(editor);
+		status = fav_editor_prepare_hide(editor, 1);
 		if (status != FAV_OK)
 		{
 			if (cleared > 0)
@@ -480,9 +499,94 @@ fav_editor_del(FavEditor *editor, uint64_t hash)
 	if (recent)
 		remove_recent(editor, hash);
 	editor->changed = true;
-	count_out(filter);
+	count_out(filter, 1);
 	drop_empty_slices(editor);
 	return FAV_OK;
+}
+
+/*
+ * Delete at most DEL_AT_ONCE elements from the only slice, which may be written to, or
+ * from recent.  In which order does not matter: a delete does not change what another
+ * finds, unless it is of the same element.
+ */
+static FavStatus
+del_some(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavFilter  *filter = &editor->filter;
+	FavSlice   *slice = &filter->slices[0];
+	uint64_t	taken[DEL_AT_ONCE];
+	uint64_t	close[DEL_AT_ONCE];
+	uint64_t	singly[DEL_AT_ONCE];
+	int			cleared[DEL_AT_ONCE];
+	size_t		ntaken = 0;
+	size_t		nclose = 0;
+	size_t		nsingly = 0;
+	uint64_t	gone = 0;
+	FavStatus	status = fav_editor_prepare_hide(editor, (uint32_t) count);
+	size_t		i;
+
+	if (status != FAV_OK)
+		return status;
+
+	/* Here and below: what cannot be predicted is written without a branch. */
+	for (i = 0; i < count; i++)
+		fav_table_prefetch(&editor->changed_deleted, hashes[i]);
+	for (i = 0; i < count; i++)
+	{
+		bool		recent = fav_sketch_may_contain(&editor->sketch, hashes[i]);
+
+		singly[nsingly] = hashes[i];
+		nsingly += recent;
+		taken[ntaken] = hashes[i];
+		ntaken += !recent & !fav_editor_is_deleted(editor, hashes[i]);
+	}
+	fav_slice_take_many(slice, editor->own_blocks[0], filter->params.region_size, taken, ntaken, cleared);
+	for (i = 0; i < ntaken; i++)
+	{
+		bool		reported = cleared[i] != FAV_NOT_REPORTED;
+		bool		is_close = fav_is_close(slice, (uint32_t) cleared[i]);
+
+		close[nclose] = taken[i];
+		nclose += is_close;
+		gone += reported & !is_close;
+	}
+	for (i = 0; i < nclose; i++)
+	{
+		/* the same element may have come twice */
+		if (fav_editor_is_deleted(editor, close[i]))
+			continue;
+		fav_editor_hide(editor, close[i]);
+		gone++;
+	}
+	if (gone > 0)
+	{
+		editor->changed = true;
+		count_out(filter, gone);
+		drop_empty_slices(editor);
+	}
+	return edit_each(editor, singly, nsingly, fav_editor_del);
+}
+
+FavStatus
+fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavStatus	status = FAV_OK;
+
+	while (count > 0 && status == FAV_OK)
+	{
+		size_t		now = 1;
+
+		if (editor->filter.nslices == 1 && editor->own_blocks[0] != NULL)
+		{
+			now = count < DEL_AT_ONCE ? count : DEL_AT_ONCE;
+			status = del_some(editor, hashes, now);
+		}
+		else
+			status = fav_editor_del(editor, *hashes);
+		hashes += now;
+		count -= now;
+	}
+	return status;
 }
 
 /* Fill an empty slice.  False: more doubts than there is room for. */

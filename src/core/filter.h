@@ -104,6 +104,10 @@ extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
 extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
+
+/* One after the other, until one fails.  A delete takes less time this way. */
+extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count);
+extern FavStatus fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
 extern void fav_editor_close(FavEditor *editor);
 

@@ -372,6 +372,16 @@ take_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash
 	return take(slice, blocks, region_size, hash, clear_plain);
 }
 
+static void
+take_many_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+				size_t count, int *cleared)
+{
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+		cleared[i] = take_plain(slice, blocks, region_size, hashes[i]);
+}
+
 #ifdef HAVE_AVX2
 
 /* The columns of a group, one in each word. */
@@ -602,32 +612,70 @@ clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash
 	return cleared;
 }
 
+/*
+ * Without a branch: which bits can be cleared, and mostly whether there are any, nobody
+ * can predict, and a wrong guess is found out late where memory is waited for.
+ */
+__attribute__((target("avx2,popcnt")))
+static ALWAYS_INLINE int
+take_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	TwoGroups	groups = two_groups(block, region_size, hash, slice->k - FAV_LANE_WORDS);
+	__m256i		in_one = _mm256_loadu_si256(groups.one);
+	__m256i		in_two = _mm256_loadu_si256(groups.two);
+	__m256i		marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
+	int			reported = _mm256_testc_si256(in_one, groups.of_one) & _mm256_testc_si256(in_two, groups.of_two);
+	__m256i		kept = _mm256_or_si256(marked, _mm256_set1_epi64x(reported - 1));
+	__m256i		out_of_one = _mm256_andnot_si256(kept, groups.of_one);
+	__m256i		out_of_two = _mm256_andnot_si256(kept, groups.of_two);
+
+	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(out_of_one, in_one));
+	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(out_of_two, in_two));
+	return (int) (nonzero_words(out_of_one) + nonzero_words(out_of_two)) | (reported - 1);
+}
+
 __attribute__((target("avx2,popcnt")))
 static int
 take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
-	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
-	TwoGroups	groups;
-	__m256i		in_one;
-	__m256i		in_two;
-	__m256i		marked;
-	uint32_t	cleared;
+	int			cleared;
 
 	if (!has_two_groups(slice, region_size))
 		return take(slice, blocks, region_size, hash, clear_avx2);
-	groups = two_groups(block, region_size, hash, slice->k - FAV_LANE_WORDS);
-	in_one = _mm256_loadu_si256(groups.one);
-	in_two = _mm256_loadu_si256(groups.two);
-	if (!_mm256_testc_si256(in_one, groups.of_one) || !_mm256_testc_si256(in_two, groups.of_two))
-		return FAV_NOT_REPORTED;
-	marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
-	groups.of_one = _mm256_andnot_si256(marked, groups.of_one);
-	groups.of_two = _mm256_andnot_si256(marked, groups.of_two);
-	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(groups.of_one, in_one));
-	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(groups.of_two, in_two));
-	cleared = nonzero_words(groups.of_one) + nonzero_words(groups.of_two);
-	slice->bits_set -= cleared;
-	return (int) cleared;
+	cleared = take_two_avx2(slice, blocks, region_size, hash);
+	slice->bits_set -= (uint64_t) (cleared & ~(cleared >> 31));
+	return cleared;
+}
+
+__attribute__((target("avx2,popcnt")))
+static void
+take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+			   size_t count, int *cleared)
+{
+	FavSlice	now = *slice;	/* which the writes to blocks cannot change, for the compiler */
+	uint64_t	all = 0;
+	size_t		i;
+
+	if (!has_two_groups(slice, region_size))
+	{
+		for (i = 0; i < count; i++)
+			cleared[i] = take_avx2(slice, blocks, region_size, hashes[i]);
+		return;
+	}
+	for (i = 0; i < count; i++)
+	{
+		uint8_t    *block = blocks + fav_slice_block_offset(&now, region_size, hashes[i]);
+
+		__builtin_prefetch(block + (size_t) fav_probe_lane(hashes[i], region_size) * FAV_LANE_BYTES);
+		__builtin_prefetch(block + (size_t) region_size * FAV_LANE_BYTES);
+	}
+	for (i = 0; i < count; i++)
+	{
+		cleared[i] = take_two_avx2(&now, blocks, region_size, hashes[i]);
+		all += (uint64_t) (cleared[i] & ~(cleared[i] >> 31));
+	}
+	slice->bits_set -= all;
 }
 
 __attribute__((target("avx2,popcnt")))
@@ -660,6 +708,7 @@ choose(void)
 	fav_slice_fill = fill_plain;
 	fav_slice_clear = clear_plain;
 	fav_slice_take = take_plain;
+	fav_slice_take_many = take_many_plain;
 #ifdef HAVE_AVX2
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
 	{
@@ -671,6 +720,7 @@ choose(void)
 		fav_slice_fill = fill_avx2;
 		fav_slice_clear = clear_avx2;
 		fav_slice_take = take_avx2;
+		fav_slice_take_many = take_many_avx2;
 	}
 #endif
 }
@@ -733,6 +783,14 @@ choose_take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t has
 	return fav_slice_take(slice, blocks, region_size, hash);
 }
 
+static void
+choose_take_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+				 size_t count, int *cleared)
+{
+	choose();
+	fav_slice_take_many(slice, blocks, region_size, hashes, count, cleared);
+}
+
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
 									uint64_t hash) = choose_recent_contains;
 bool		(*fav_contains_sketched) (const FavFilter *filter, const FavSketch *sketch,
@@ -751,3 +809,6 @@ uint32_t	(*fav_slice_clear) (FavSlice *slice, uint8_t *blocks, uint32_t region_s
 								uint64_t hash) = choose_clear;
 int			(*fav_slice_take) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 							   uint64_t hash) = choose_take;
+void		(*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+									const uint64_t *hashes, size_t count,
+									int *cleared) = choose_take_many;

@@ -74,10 +74,15 @@ extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
 extern uint32_t (*fav_slice_clear) (FavSlice *slice, uint8_t *blocks,
 									uint32_t region_size, uint64_t hash);
 
-/* The same, if the slice reports the element; FAV_NOT_REPORTED: it does not. (hot.c) */
+/*
+ * The same, if the slice reports the element; FAV_NOT_REPORTED: it does not.  Of one, or
+ * of many one after the other. (hot.c)
+ */
 #define FAV_NOT_REPORTED	(-1)
 extern int	(*fav_slice_take) (FavSlice *slice, uint8_t *blocks,
 							   uint32_t region_size, uint64_t hash);
+extern void (*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+									const uint64_t *hashes, size_t count, int *cleared);
 
 /* Undo a clear right after it: all bits of the element were set. */
 extern void fav_slice_restore(FavSlice *slice, uint8_t *blocks,

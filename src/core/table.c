@@ -31,6 +31,9 @@ fav_table_replace(FavTable *table, const FavTable *next)
 		table->slots = table->first;
 }
 
+/* A hash that is so far behind its place shows that they crowd. */
+#define CROWD				(FAV_TABLE_RUN_MAX - FAV_TABLE_AT_ONCE)
+
 /* How far a slot is behind the place of the hash. */
 static inline size_t
 distance(const FavTable *table, size_t slot, uint64_t hash)
@@ -51,7 +54,12 @@ fav_table_spread(FavTable *table, uint32_t bits, const uint8_t *from, size_t nfr
 	next.slots = fav_alloc(nslots * 8);
 	if (next.slots == NULL)
 		return FAV_NO_MEMORY;
-	for (i = 0; i < nfrom; i++)
+	for (; slot < nslots; slot += FAV_PAUSE_HASHES)
+	{
+		fav_pause();
+		memset(next.slots + 8 * slot, 0xff, 8 * (nslots - slot < FAV_PAUSE_HASHES ? nslots - slot : FAV_PAUSE_HASHES));
+	}
+	for (slot = 0, i = 0; i < nfrom; i++)
 	{
 		uint64_t	hash = fav_load64(from + 8 * i);
 		size_t		place = (size_t) (hash >> (64 - bits));
@@ -60,25 +68,14 @@ fav_table_spread(FavTable *table, uint32_t bits, const uint8_t *from, size_t nfr
 			fav_pause();
 		if (hash == FAV_TABLE_GAP)
 			continue;
-		for (; slot < place; slot++)
-		{
-			if (slot % FAV_PAUSE_HASHES == 0)
-				fav_pause();
-			fav_store64(next.slots + 8 * slot, FAV_TABLE_GAP);
-		}
-		if (slot - place >= FAV_TABLE_RUN_MAX - 1)
+		slot = slot < place ? place : slot;
+		if (slot - place >= CROWD)
 		{
 			fav_table_close(&next);
 			return FAV_DOUBTFUL;
 		}
 		fav_store64(next.slots + 8 * slot++, hash);
 		next.count++;
-	}
-	for (; slot < nslots; slot++)
-	{
-		if (slot % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		fav_store64(next.slots + 8 * slot, FAV_TABLE_GAP);
 	}
 	next.has_gap_value = has_gap_value;
 	next.count += has_gap_value;
@@ -105,13 +102,16 @@ take_out(FavTable *table, uint8_t *slot)
 static void
 put_in(FavTable *table, uint8_t *slot, uint64_t hash)
 {
-	uint8_t    *gap = slot;
+	uint64_t	moving = hash;
 
-	while (fav_load64(gap) != FAV_TABLE_GAP)
-		gap += 8;
-	memmove(slot + 8, slot, (size_t) (gap - slot));
-	fav_store64(slot, hash);
-	if (distance(table, (size_t) (gap - table->slots) / 8, hash) >= FAV_TABLE_RUN_MAX - 1)
+	for (; moving != FAV_TABLE_GAP; slot += 8)
+	{
+		uint64_t	next = fav_load64(slot);
+
+		fav_store64(slot, moving);
+		moving = next;
+	}
+	if (distance(table, (size_t) (slot - table->slots) / 8 - 1, hash) >= CROWD)
 		table->crowded = true;
 }
 

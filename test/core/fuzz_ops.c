@@ -101,6 +101,38 @@ del(Subject *subject, uint32_t element)
 	subject->present[element] = 0;
 }
 
+/* The same for some in a row, at once. */
+static void
+del_many(Subject *subject, uint32_t first, uint32_t count)
+{
+	uint64_t	hashes[UNIVERSE];
+	uint32_t	elements[UNIVERSE];
+	uint32_t	n = 0;
+	FavStatus	status;
+	uint32_t	i;
+
+	for (i = 0; i < count; i++)
+	{
+		uint32_t	element = (first + i) % UNIVERSE;
+
+		if (subject->honest && !subject->present[element])
+			continue;
+		elements[n] = element;
+		hashes[n++] = hash_of(subject, element);
+	}
+	subject->work += count;
+	if (n == 0)
+		return;
+	status = fav_editor_del_many(&subject->editor, hashes, n);
+	check_status(subject, status);
+	for (i = 0; i < n; i++)
+	{
+		REQUIRE(!subject->checked || status != FAV_OK || !fav_editor_contains(&subject->editor, hashes[i]));
+		/* after a failure some are gone, nobody knows which */
+		subject->present[elements[i]] = 0;
+	}
+}
+
 static bool
 take_value(const Subject *subject, FavEditor *editor, Value *value)
 {
@@ -200,8 +232,11 @@ operate(Subject *subject, const uint8_t *at, const uint8_t *end)
 					add(subject, (element + i) % UNIVERSE);
 				break;
 			case 3:
-				for (i = 0; i < count; i++)
-					del(subject, (element + i) % UNIVERSE);
+				if (at[2] % 2 == 0)
+					del_many(subject, element, count);
+				else
+					for (i = 0; i < count; i++)
+						del(subject, (element + i) % UNIVERSE);
 				break;
 			case 4:
 				/* block, unblock, block */

@@ -96,24 +96,54 @@ model_add(Model *model, uint32_t element)
 	model->operations++;
 }
 
+/* It is not there any more. */
+static void
+model_forget(Model *model, uint32_t element)
+{
+	uint32_t	last = model->list[--model->live];
+
+	CHECK_THAT(!fav_editor_contains(&model->editor, hash_of(model, element)),
+			   "element %u is there right after its delete", element);
+	model->present[element] = 0;
+	model->list[model->position[element]] = last;
+	model->position[last] = model->position[element];
+	model->operations++;
+	total_deletes++;
+}
+
 static void
 model_del(Model *model, uint32_t element)
 {
 	uint64_t	hash = hash_of(model, element);
-	uint32_t	last;
 
 	/* the contract: only what is there is deleted */
 	if (!model->present[element])
 		return;
 	CHECK_THAT(fav_editor_contains(&model->editor, hash), "false negative: element %u", element);
 	CHECK(fav_editor_del(&model->editor, hash) == FAV_OK);
-	CHECK_THAT(!fav_editor_contains(&model->editor, hash), "element %u is there right after its delete", element);
-	model->present[element] = 0;
-	last = model->list[--model->live];
-	model->list[model->position[element]] = last;
-	model->position[last] = model->position[element];
-	model->operations++;
-	total_deletes++;
+	model_forget(model, element);
+}
+
+/* Many at once, some of them twice. */
+static void
+model_del_many(Model *model)
+{
+	uint32_t	elements[BATCH];
+	uint64_t	hashes[BATCH];
+	uint32_t	count = 1 + (uint32_t) random_below(&model->random, BATCH);
+	uint32_t	i;
+
+	for (i = 0; i < count; i++)
+	{
+		elements[i] = i > 0 && random_below(&model->random, 20) == 0 ?
+			elements[random_below(&model->random, i)] : model->list[random_below(&model->random, model->live)];
+		hashes[i] = hash_of(model, elements[i]);
+		CHECK_THAT(fav_editor_contains(&model->editor, hashes[i]), "false negative: element %u", elements[i]);
+	}
+	CHECK(fav_editor_del_many(&model->editor, hashes, count) == FAV_OK);
+	for (i = 0; i < count; i++)
+		if (model->present[elements[i]])
+			model_forget(model, elements[i]);
 }
 
 static inline uint32_t
@@ -200,9 +230,11 @@ step(Model *model, uint32_t adding)
 	else if (what == 110)
 		for (i = 0; i < BATCH && adding > 0; i++)
 			model_add(model, random_element(model));
-	else if (what == 111)
-		for (i = 0; i < BATCH && model->live > 0 && adding < 100; i++)
-			model_del(model, random_member(model));
+	else if (what <= 112)
+	{
+		if (model->live > 0 && adding < 100)
+			model_del_many(model);
+	}
 	else if (random_below(&model->random, 100) < adding)
 		model_add(model, random_element(model));
 	else if (model->live > 0)

@@ -110,6 +110,77 @@ test_batches(void)
 	test_end();
 }
 
+/* Deletes at once give the same bytes as one after the other, if none is among the recent ones. */
+static void
+test_del_many(void)
+{
+	uint64_t	random = 12;
+	uint32_t	failures = 0;
+	int			run;
+
+	test_begin("filter: deletes at once give the bytes of deletes one after the other");
+	for (run = 0; run < 60; run++)
+	{
+		FavParams	params = {.capacity = 1, .error_rate = run % 2 ? 0.01 : 0.2, .region_size = 1 + (uint32_t) run % 9};
+		uint32_t	count = 200 + (uint32_t) random_below(&random, 5000);
+		uint64_t   *hashes = malloc(2 * count * sizeof(uint64_t));
+		FavEditor	singly;
+		FavEditor	at_once;
+		Value		value;
+		Value		expected;
+		uint32_t	deletes = run == 0 ? 2 * count : (uint32_t) random_below(&random, 2 * count);
+		Value		source;
+		uint32_t	i;
+		uint32_t	done;
+
+		for (i = 0; i < 2 * count; i++)
+			hashes[i] = hash_of((int64_t) i);
+		/* in the first run all are deleted, and so far apart that nothing remains */
+		if (run == 0)
+			params.capacity = 10000000;
+		CHECK(fav_editor_build(&singly, &params, hashes, run == 0 ? 200 : count) == FAV_OK);
+		value_from_editor(&source, &singly);
+		fav_editor_close(&singly);
+		fav_editor_open(&singly, &source.filter);
+		fav_editor_open(&at_once, &source.filter);
+
+		/* members in any order, some of them again, some that are none */
+		for (i = 0; i < deletes; i++)
+			hashes[i] = hash_of((int64_t) (run == 0 ? i : random_below(&random, count + count / 8)));
+		for (i = 0; i < deletes; i++)
+			CHECK(fav_editor_del(&singly, hashes[i]) == FAV_OK);
+		for (i = 0; i < deletes; i += done)
+		{
+			FavStatus	status;
+
+			done = 1 + (uint32_t) random_below(&random, 150);
+			if (done > deletes - i)
+				done = deletes - i;
+			/* without memory nothing happens to those that fail, and the same can be asked for again */
+			fail_allocation(run % 3 == 2 ? 1 : 0);
+			status = fav_editor_del_many(&at_once, hashes + i, done);
+			fail_allocation(0);
+			failures += status != FAV_OK;
+			CHECK(status == FAV_OK ||
+				  (status == FAV_NO_MEMORY && fav_editor_del_many(&at_once, hashes + i, done) == FAV_OK));
+		}
+		CHECK(singly.changed == at_once.changed);
+		value_from_editor(&value, &at_once);
+		value_from_editor(&expected, &singly);
+		check_same("after deletes", &value, &expected);
+		CHECK(run > 0 || value.filter.nslices == 0);
+		value_free(&expected);
+		value_free(&value);
+		fav_editor_close(&singly);
+		fav_editor_close(&at_once);
+		value_free(&source);
+		free(hashes);
+	}
+	CHECK_THAT(failures > 10, "%u failures only", failures);
+	CHECK(allocated_bytes() == 0);
+	test_end();
+}
+
 static void
 test_idempotent(void)
 {
@@ -555,6 +626,7 @@ int
 main(void)
 {
 	test_batches();
+	test_del_many();
 	test_idempotent();
 	test_small();
 	test_empty();

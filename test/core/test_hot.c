@@ -361,6 +361,56 @@ check_clear(const char *name, ClearOne clear, Take take_one)
 	test_end();
 }
 
+typedef void (*TakeMany) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+						  size_t count, int *cleared);
+
+/* As one take after the other, of elements that are there, that are not, and that are gone since. */
+static void
+check_take_many(const char *name, TakeMany take_all)
+{
+	uint64_t	random = 10;
+	uint32_t	run;
+
+	test_begin("take: %s takes many as one after the other", name);
+	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
+	{
+		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
+		FavSlice	slice = {.nblocks = 2, .k = 1 + run / FAV_MAX_REGION_SIZE};
+		FavSlice	expected;
+		size_t		size = fav_slice_bytes(&slice, region_size);
+		uint8_t    *blocks = calloc(1, size);
+		uint8_t    *expected_blocks = malloc(size);
+		uint64_t	hashes[100];
+		int			cleared[100];
+		uint32_t	reported = 0;
+		size_t		i;
+
+		for (i = 0; i < 100; i++)
+		{
+			hashes[i] = i % 10 == 9 ? hashes[random_below(&random, i)] : next_random(&random);
+			if (i % 4 > 0)
+				insert_slowly(&slice, blocks, region_size, hashes[i]);
+		}
+		expected = slice;
+		memcpy(expected_blocks, blocks, size);
+		take_all(&slice, blocks, region_size, hashes, 0, cleared);
+		CHECK(slice.bits_set == expected.bits_set && memcmp(blocks, expected_blocks, size) == 0);
+		take_all(&slice, blocks, region_size, hashes, 100, cleared);
+		for (i = 0; i < 100; i++)
+		{
+			CHECK_THAT(cleared[i] == take_plain(&expected, expected_blocks, region_size, hashes[i]),
+					   "element %zu with region size %u, k %u", i, region_size, slice.k);
+			reported += cleared[i] != FAV_NOT_REPORTED;
+		}
+		CHECK(reported >= 60 && (reported < 100 || slice.k < 3));
+		CHECK_THAT(slice.bits_set == expected.bits_set && memcmp(blocks, expected_blocks, size) == 0,
+				   "region size %u, k %u", region_size, slice.k);
+		free(blocks);
+		free(expected_blocks);
+	}
+	test_end();
+}
+
 typedef size_t (*Fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
 						size_t count, uint64_t *doubtful);
 
@@ -414,6 +464,7 @@ main(void)
 	check_insert("the plain way", insert_plain);
 	check_fill("the plain way", fill_plain);
 	check_clear("the plain way", clear_plain, take_plain);
+	check_take_many("the plain way", take_many_plain);
 	check_recent("the plain way", recent_contains_plain);
 	check("the plain way", reporting_plain);
 	check_contains("the plain way", contains_plain, contains_many_plain);
@@ -423,6 +474,7 @@ main(void)
 		check_insert("AVX2", insert_avx2);
 		check_fill("AVX2", fill_avx2);
 		check_clear("AVX2", clear_avx2, take_avx2);
+		check_take_many("AVX2", take_many_avx2);
 		check_recent("AVX2", recent_contains_avx2);
 		check("AVX2", reporting_avx2);
 		check_contains("AVX2", contains_avx2, contains_many_avx2);
@@ -431,6 +483,7 @@ main(void)
 	check_insert("what was chosen", choose_insert);
 	check_fill("what was chosen", choose_fill);
 	check_clear("what was chosen", choose_clear, choose_take);
+	check_take_many("what was chosen", choose_take_many);
 	check_recent("what was chosen", choose_recent_contains);
 	check("what was chosen", choose_reporting);
 	check_contains("what was chosen", choose_contains, choose_contains_many);
