@@ -612,10 +612,7 @@ clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash
 	return cleared;
 }
 
-/*
- * Without a branch: which bits can be cleared, and mostly whether there are any, nobody
- * can predict, and a wrong guess is found out late where memory is waited for.
- */
+/* The same as take() for two groups in two lanes; slice->bits_set is left to the caller. */
 __attribute__((target("avx2,popcnt")))
 static ALWAYS_INLINE int
 take_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
@@ -624,15 +621,17 @@ take_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint
 	TwoGroups	groups = two_groups(block, region_size, hash, slice->k - FAV_LANE_WORDS);
 	__m256i		in_one = _mm256_loadu_si256(groups.one);
 	__m256i		in_two = _mm256_loadu_si256(groups.two);
-	__m256i		marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
-	int			reported = _mm256_testc_si256(in_one, groups.of_one) & _mm256_testc_si256(in_two, groups.of_two);
-	__m256i		kept = _mm256_or_si256(marked, _mm256_set1_epi64x(reported - 1));
-	__m256i		out_of_one = _mm256_andnot_si256(kept, groups.of_one);
-	__m256i		out_of_two = _mm256_andnot_si256(kept, groups.of_two);
+	__m256i		marked;
 
-	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(out_of_one, in_one));
-	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(out_of_two, in_two));
-	return (int) (nonzero_words(out_of_one) + nonzero_words(out_of_two)) | (reported - 1);
+	/* a branch, but only the contract's breach makes it hard to predict */
+	if (!_mm256_testc_si256(in_one, groups.of_one) || !_mm256_testc_si256(in_two, groups.of_two))
+		return FAV_NOT_REPORTED;
+	marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
+	groups.of_one = _mm256_andnot_si256(marked, groups.of_one);
+	groups.of_two = _mm256_andnot_si256(marked, groups.of_two);
+	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(groups.of_one, in_one));
+	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(groups.of_two, in_two));
+	return (int) (nonzero_words(groups.of_one) + nonzero_words(groups.of_two));
 }
 
 __attribute__((target("avx2,popcnt")))
@@ -644,7 +643,8 @@ take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 	if (!has_two_groups(slice, region_size))
 		return take(slice, blocks, region_size, hash, clear_avx2);
 	cleared = take_two_avx2(slice, blocks, region_size, hash);
-	slice->bits_set -= (uint64_t) (cleared & ~(cleared >> 31));
+	if (cleared != FAV_NOT_REPORTED)
+		slice->bits_set -= (uint64_t) cleared;
 	return cleared;
 }
 
@@ -673,7 +673,8 @@ take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uin
 	for (i = 0; i < count; i++)
 	{
 		cleared[i] = take_two_avx2(&now, blocks, region_size, hashes[i]);
-		all += (uint64_t) (cleared[i] & ~(cleared[i] >> 31));
+		if (cleared[i] != FAV_NOT_REPORTED)
+			all += (uint64_t) cleared[i];
 	}
 	slice->bits_set -= all;
 }
