@@ -31,6 +31,9 @@
 /* A slice of so many bytes may not be in the processor's nearest caches. */
 #define PREFETCH_FROM	(128 * 1024)
 
+/* The region size that filters have unless somebody asks for another. */
+#define USUAL_REGION_SIZE	7
+
 /* Are the bits of a group set in its lane: all four, or the first `left`? */
 typedef bool (*LaneHasAll) (const uint8_t *lane, uint64_t product);
 typedef bool (*LaneHasSome) (const uint8_t *lane, uint64_t product, uint32_t left);
@@ -117,10 +120,38 @@ contains_if(bool reported, const FavFilter *filter, const FavSketch *sketch, uin
 	return recent_contains(filter->recent, filter->nrecent, hash);
 }
 
+/* One slice is what aggregates and rebuilds make, and two groups what error rates from 5 % to 0.1 % take. */
+static ALWAYS_INLINE bool
+is_single(const FavFilter *filter)
+{
+	return filter->nslices == 1 && filter->slices[0].k - FAV_LANE_WORDS - 1 < FAV_LANE_WORDS;
+}
+
+/* For these, no loop. */
+static ALWAYS_INLINE bool
+contains_single(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, uint32_t region_size,
+				RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+{
+	const FavSlice *slice = &filter->slices[0];
+	const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
+	uint64_t	product = fav_probe_product(hash, 0);
+	size_t		lane = fav_probe_lane(hash, region_size);
+	bool		reported = has_all(block + lane * FAV_LANE_BYTES, product);
+
+	if (reported)
+	{
+		lane += fav_probe_stride(product, region_size);
+		if (lane >= region_size)
+			lane -= region_size;
+		reported = has_some(block + lane * FAV_LANE_BYTES, fav_probe_product(hash, 1), slice->k - FAV_LANE_WORDS);
+	}
+	return contains_if(reported, filter, sketch, hash, recent_contains);
+}
+
 /* Any number of slices, with any number of bits an element. */
 static ALWAYS_INLINE bool
-contains_any(const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
-			 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+contains_chain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
+			   RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
 {
 	uint32_t	which;
 
@@ -128,35 +159,28 @@ contains_any(const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
 					   filter, sketch, hash, recent_contains);
 }
 
+/* Any filter; `chain` is contains_chain. */
+static ALWAYS_INLINE bool
+contains_any(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contains chain,
+			 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+{
+	if (!is_single(filter))
+		return chain(filter, sketch, hash);
+	return contains_single(filter, sketch, hash, filter->params.region_size, recent_contains, has_all, has_some);
+}
+
 /*
- * One slice is what aggregates and rebuilds make, and two groups of bits are what error
- * rates from 5 % to 0.1 % take: for these, no loop.  All the rest is left to functions
- * that are called last (`otherwise` is contains_any), so that no register is saved.
+ * The region size is hardly ever another than the default.  When the compiler knows it,
+ * less is to be computed, above all on the way to the first load.  All the rest is left to
+ * functions that are called last (`otherwise` is contains_any), so that no register is saved.
  */
 static ALWAYS_INLINE bool
 contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contains otherwise,
 		 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
 {
-	const FavSlice *slice = &filter->slices[0];
-	uint32_t	region_size = filter->params.region_size;
-	uint32_t	left = slice->k - FAV_LANE_WORDS;
-	uint64_t	product = fav_probe_product(hash, 0);
-	size_t		lane = fav_probe_lane(hash, region_size);
-	const uint8_t *block;
-	bool		reported;
-
-	if (filter->nslices != 1 || left - 1 >= FAV_LANE_WORDS)
+	if (!is_single(filter) || filter->params.region_size != USUAL_REGION_SIZE)
 		return otherwise(filter, sketch, hash);
-	block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
-	reported = has_all(block + lane * FAV_LANE_BYTES, product);
-	if (reported)
-	{
-		lane += fav_probe_stride(product, region_size);
-		if (lane >= region_size)
-			lane -= region_size;
-		reported = has_some(block + lane * FAV_LANE_BYTES, fav_probe_product(hash, 1), left);
-	}
-	return contains_if(reported, filter, sketch, hash, recent_contains);
+	return contains_single(filter, sketch, hash, USUAL_REGION_SIZE, recent_contains, has_all, has_some);
 }
 
 /*
@@ -237,9 +261,15 @@ recent_contains_plain(const uint8_t *recent, uint32_t count, uint64_t hash)
 }
 
 static NOINLINE bool
+contains_chain_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+{
+	return contains_chain(filter, sketch, hash, recent_contains_plain, has_all, has_some);
+}
+
+static NOINLINE bool
 contains_any_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
 {
-	return contains_any(filter, sketch, hash, recent_contains_plain, has_all, has_some);
+	return contains_any(filter, sketch, hash, contains_chain_plain, recent_contains_plain, has_all, has_some);
 }
 
 static bool
@@ -459,9 +489,16 @@ recent_contains_avx2(const uint8_t *recent, uint32_t count, uint64_t hash)
 
 __attribute__((target("avx2")))
 static NOINLINE bool
+contains_chain_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+{
+	return contains_chain(filter, sketch, hash, recent_contains_avx2, has_all_avx2, has_some_avx2);
+}
+
+__attribute__((target("avx2")))
+static NOINLINE bool
 contains_any_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
 {
-	return contains_any(filter, sketch, hash, recent_contains_avx2, has_all_avx2, has_some_avx2);
+	return contains_any(filter, sketch, hash, contains_chain_avx2, recent_contains_avx2, has_all_avx2, has_some_avx2);
 }
 
 __attribute__((target("avx2")))

@@ -130,6 +130,7 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 {
 	uint64_t	random = 11;
 	uint64_t	answered[2] = {0, 0};
+	uint64_t	answered_usual[2] = {0, 0};
 	uint32_t	run;
 
 	test_begin("contains: %s answers as it should", name);
@@ -140,9 +141,13 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 		bool		answers[160];
 		FavFilter	filter;
 		FavSketch	sketch;
+		bool		usual = run % 4 == 1;	/* a shape for which there is code of its own */
 		uint32_t	i;
 
-		make_slices(&filter, 1 + run % FAV_MAX_REGION_SIZE, run % 2 ? 1 : (uint32_t) random_below(&random, 4), &random);
+		make_slices(&filter, usual ? USUAL_REGION_SIZE : 1 + run % FAV_MAX_REGION_SIZE,
+					run % 2 ? 1 : (uint32_t) random_below(&random, 4), &random);
+		if (usual)
+			filter.slices[0].k = FAV_LANE_WORDS + 1 + run / 4 % FAV_LANE_WORDS;
 		for (i = 0; i < 160; i++)
 			hashes[i] = next_random(&random);
 		/* some of the questions are for recent, some for deleted ones, some (made up) for both */
@@ -163,6 +168,7 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 			bool		expected = contains_slowly(&filter, hashes[i]);
 
 			answered[expected]++;
+			answered_usual[expected] += usual;
 			CHECK_THAT(contains_one(&filter, &sketch, hashes[i]) == expected &&
 					   contains_one(&filter, NULL, hashes[i]) == expected && answers[i] == expected,
 					   "run %u, question %u", run, i);
@@ -172,6 +178,8 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 	}
 	CHECK_THAT(answered[0] > 50000 && answered[1] > 50000, "%llu times no, %llu times yes",
 			   (unsigned long long) answered[0], (unsigned long long) answered[1]);
+	CHECK_THAT(answered_usual[0] > 10000 && answered_usual[1] > 10000, "%llu times no, %llu times yes of the usual shape",
+			   (unsigned long long) answered_usual[0], (unsigned long long) answered_usual[1]);
 	test_end();
 }
 
