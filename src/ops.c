@@ -164,18 +164,15 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
  * array forms are what OR and AND of the single answers would be.
  */
 
+/* The first question to a filter, and all those to one that is not toasted. */
 static pg_attribute_always_inline Datum
-contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
+contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
 	const uint8_t *small;
 	uint32_t	nrecent;
 	FavReader	local;
 	FavReader  *reader;
 
-	if (fav_element_is_null(fcinfo, kind, element_number))
-		PG_RETURN_NULL();
-	if (PG_ARGISNULL(filter_number))
-		PG_RETURN_BOOL(false);
 	small = fav_get_small(fcinfo, filter_number, &nrecent);
 	if (small != NULL)
 	{
@@ -185,6 +182,27 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 										   fav_hash_argument(fcinfo, kind, element_number, seed)));
 	}
 	reader = fav_get_reader(fcinfo, filter_number, &local);
+	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
+																 reader->filter.params.seed)));
+}
+
+/*
+ * `first` is contains_first(): called last, so that a row of a scan, where the filter is
+ * the one of the row before, need not make room for what that needs.
+ */
+static pg_attribute_always_inline Datum
+contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
+				 PGFunction first)
+{
+	FavReader  *reader;
+
+	if (fav_element_is_null(fcinfo, kind, element_number))
+		PG_RETURN_NULL();
+	if (PG_ARGISNULL(filter_number))
+		PG_RETURN_BOOL(false);
+	reader = fav_same_reader(fcinfo, filter_number);
+	if (reader == NULL)
+		return first(fcinfo);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 reader->filter.params.seed)));
 }
@@ -355,14 +373,19 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 	Datum name(PG_FUNCTION_ARGS) { return call; } \
 	PG_FUNCTION_INFO_V1(name)
 
+#define FAV_CONTAINS_FUNCTION(name, kind, filter_number, element_number) \
+	static pg_noinline Datum name##_first(PG_FUNCTION_ARGS) \
+	{ return contains_first(fcinfo, kind, filter_number, element_number); } \
+	FAV_FUNCTION(name, contains_element(fcinfo, kind, filter_number, element_number, name##_first))
+
 #define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
 	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
 	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del_many)); \
-	FAV_FUNCTION(fav_contains_##suffix, contains_element(fcinfo, kind, 0, 1))
+	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1)
 
 #define FAV_KIND_FUNCTIONS(suffix, kind) \
 	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
-	FAV_FUNCTION(fav_contained_##suffix, contains_element(fcinfo, kind, 1, 0)); \
+	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
 	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
 	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del_many)); \
 	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \

@@ -44,6 +44,25 @@ extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attri
 								  FavReader *local);
 
 /*
+ * The reader of argument `number`, which is not NULL, if it is the same as in the last
+ * call: this is what every row of a scan takes.  NULL: it is not.
+ */
+static pg_attribute_always_inline FavReader *
+fav_same_reader(FunctionCallInfo fcinfo, int number)
+{
+	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
+	FavCache   *cache;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || fcinfo->flinfo == NULL)
+		return NULL;
+	cache = fcinfo->flinfo->fn_extra;
+	if (cache == NULL || cache->latest == NULL ||
+		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute), sizeof(struct varatt_external)) != 0)
+		return NULL;
+	return cache->latest;
+}
+
+/*
  * The reader of argument `number`, which is not NULL.  `local` is used where there
  * is nothing to keep; both are valid until the call returns.
  */
@@ -51,19 +70,12 @@ static inline FavReader *
 fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
+	FavReader  *same = fav_same_reader(fcinfo, number);
 
-	/* the same as in the last call: this is what every row of a scan takes */
-	if (VARATT_IS_EXTERNAL_ONDISK(attribute) && fcinfo->flinfo != NULL)
-	{
-		FavCache   *cache = fcinfo->flinfo->fn_extra;
-
-		if (likely(cache != NULL && cache->latest != NULL &&
-				   memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute),
-						  sizeof(struct varatt_external)) == 0))
-			return cache->latest;
-	}
-	else if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute) &&
-			 fav_open_single(&local->filter, (const uint8_t *) VARDATA_ANY(attribute), VARSIZE_ANY_EXHDR(attribute)))
+	if (same != NULL)
+		return same;
+	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute) &&
+		fav_open_single(&local->filter, (const uint8_t *) VARDATA_ANY(attribute), VARSIZE_ANY_EXHDR(attribute)))
 	{
 		/* in its row, and a few hundred elements: what most users have */
 		local->has_sketch = false;
