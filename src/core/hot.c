@@ -685,21 +685,16 @@ take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 	return cleared;
 }
 
+/* Many of two groups in two lanes, their memory waited for together. */
 __attribute__((target("avx2,popcnt")))
-static void
-take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
-			   size_t count, int *cleared)
+static ALWAYS_INLINE void
+take_many_two_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+				   size_t count, int *cleared)
 {
 	FavSlice	now = *slice;	/* which the writes to blocks cannot change, for the compiler */
 	uint64_t	all = 0;
 	size_t		i;
 
-	if (!has_two_groups(slice, region_size))
-	{
-		for (i = 0; i < count; i++)
-			cleared[i] = take_avx2(slice, blocks, region_size, hashes[i]);
-		return;
-	}
 	for (i = 0; i < count; i++)
 	{
 		uint8_t    *block = blocks + fav_slice_block_offset(&now, region_size, hashes[i]);
@@ -718,6 +713,22 @@ take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uin
 
 __attribute__((target("avx2,popcnt")))
 static void
+take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
+			   size_t count, int *cleared)
+{
+	size_t		i;
+
+	if (!has_two_groups(slice, region_size))
+		for (i = 0; i < count; i++)
+			cleared[i] = take_avx2(slice, blocks, region_size, hashes[i]);
+	else if (region_size == USUAL_REGION_SIZE)
+		take_many_two_avx2(slice, blocks, USUAL_REGION_SIZE, hashes, count, cleared);
+	else
+		take_many_two_avx2(slice, blocks, region_size, hashes, count, cleared);
+}
+
+__attribute__((target("avx2,popcnt")))
+static void
 insert_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	slice->bits_set += insert_with_avx2(slice, blocks, region_size, hash);
@@ -729,7 +740,11 @@ fill_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t
 		  size_t count, uint64_t *doubtful)
 {
 	if (has_two_groups(slice, region_size))
+	{
+		if (region_size == USUAL_REGION_SIZE)
+			return fill(slice, blocks, USUAL_REGION_SIZE, hashes, count, doubtful, insert_two_avx2);
 		return fill(slice, blocks, region_size, hashes, count, doubtful, insert_two_avx2);
+	}
 	return fill(slice, blocks, region_size, hashes, count, doubtful, insert_with_avx2);
 }
 
