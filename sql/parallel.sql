@@ -76,5 +76,43 @@ SELECT a.mode, a.rare = sent.rare AS rare, a.often = sent.often AS often, a.keys
 FROM sent, (TABLE sent2 UNION ALL TABLE sent3 UNION ALL TABLE sent4 UNION ALL TABLE sent5) a
 ORDER BY a.mode COLLATE "C";
 SELECT fav_count(rare::fav) AS rare, fav_count(often::fav) AS often FROM sent;
+
+-- the leader hands its own state over: wherever the aggregate is in the plan, again and again,
+-- two of them, and also one state for two aggregates
+RESET enable_partitionwise_aggregate;
+RESET enable_sort;
+CREATE TABLE expected AS SELECT fav_agg(n)::bytea AS n, fav_agg(i)::bytea AS i FROM many;
+SET max_parallel_workers_per_gather = 2;
+CREATE AGGREGATE twin(bigint) (sfunc = fav_agg_transition, stype = internal, combinefunc = fav_agg_combine,
+	serialfunc = fav_agg_serialize, deserialfunc = fav_agg_deserialize, finalfunc = fav_agg_final, parallel = safe);
+SELECT plan_has('SELECT fav_agg(n) FROM many', '"Partial Mode": "Finalize"') AS finalize;
+SELECT a.n = e.n AS n, a.i = e.i AS i
+FROM (SELECT fav_agg(n)::bytea AS n, fav_agg(i)::bytea AS i FROM many) a, expected e;
+SELECT a.n = e.n AS n, a.twin = e.n AS twin
+FROM (SELECT fav_agg(n::bigint)::bytea AS n, twin(n::bigint)::bytea AS twin FROM many) a, expected e;
+SELECT a.n = e.n AS n FROM (SELECT fav_agg(n)::bytea AS n FROM many OFFSET 0) a, expected e;
+SELECT a.n = e.n AS n, a.n = e.i AS i
+FROM (SELECT fav_agg(n)::bytea AS n FROM many UNION ALL SELECT fav_agg(i)::bytea FROM many) a, expected e ORDER BY 1;
+SELECT x, a.n = e.n AS n
+FROM generate_series(1, 3) x LEFT JOIN (SELECT fav_agg(n)::bytea AS n FROM many OFFSET 0) a ON x > 0, expected e ORDER BY x;
+\set VERBOSITY terse
+SELECT fav_agg(n / (n - 600 * 3001)) FROM many;	-- ends in the middle of it
+\set VERBOSITY default
+SELECT a.n = e.n AS n FROM (SELECT fav_agg(n)::bytea AS n FROM many) a, expected e;
+PREPARE again AS SELECT a.n = e.n AS n FROM (SELECT fav_agg(n)::bytea AS n FROM many) a, expected e;
+EXECUTE again;
+EXECUTE again;
+
+-- the leader alone; without it; and with nothing to do for most of them
+SET max_parallel_workers = 0;
+EXECUTE again;
+RESET max_parallel_workers;
+SET parallel_leader_participation = off;
+EXECUTE again;
+RESET parallel_leader_participation;
+SELECT fav_count(fav_agg(n)), fav_agg(n) @> 3001 AS there FROM many WHERE i <= 200000;
+SELECT fav_agg(n) IS NULL AS is_null FROM many WHERE i < 0;
+DROP AGGREGATE twin(bigint);
+DROP TABLE expected;
 DROP TABLE rows, parts, parallel, many, sent, sent2, sent3, sent4, sent5;
 DROP FUNCTION plan_has;

@@ -8,6 +8,7 @@
 #include "fav.h"
 
 #include "elements.h"
+#include "handover.h"
 #include "hashset.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
@@ -19,12 +20,18 @@ typedef struct AggState
 	FavHashSet	set;
 	const uint8_t *stored;		/* of a state from another process: its hashes where they came */
 	size_t		nstored;
+	bool		sent;
+	uint64		stays_as;		/* only for the final aggregate of this process: its number (handover.h) */
 } AggState;
 
 /*
  * A large state on its way to another process is an expanded object: its hashes
  * are written right into the tuple that goes there, or taken from the state if it
  * need not go anywhere, with no copy in between.
+ *
+ * PostgreSQL flattens the first state that a final aggregate gets all the same, to
+ * copy its tuple.  Mostly it is the leader's own, and stays in its process: its
+ * flat form is a number.
  */
 typedef struct SentState
 {
@@ -137,7 +144,16 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(state);
 	}
 	if (state == NULL)
+	{
 		state = new_state(context, &other->params);
+		if (other->stays_as != 0)
+		{
+			/* its memory stays the partial aggregate's, which outlives us (handover.h) */
+			state->set = other->set;
+			memset(&other->set, 0, sizeof(FavHashSet));
+			PG_RETURN_POINTER(state);
+		}
+	}
 	check_same_params(&state->params, &other->params);
 	if (other->stored != NULL)
 		fav_hashset_merge(&state->set, other->stored, other->nstored, context);
@@ -164,15 +180,24 @@ store(const AggState *state, bytea *to)
 static Size
 sent_size(ExpandedObjectHeader *object)
 {
-	return stored_size(((SentState *) object)->state);
+	const AggState *state = ((SentState *) object)->state;
+
+	return state->stays_as != 0 ? VARHDRSZ + sizeof(state->stays_as) : stored_size(state);
 }
 
 static void
 store_sent(ExpandedObjectHeader *object, void *to, Size size)
 {
+	const AggState *state = ((SentState *) object)->state;
+
 	Assert(size == sent_size(object));
-	(void) size;
-	store(((SentState *) object)->state, to);
+	if (state->stays_as != 0)
+	{
+		SET_VARSIZE(to, size);
+		memcpy(VARDATA(to), &state->stays_as, sizeof(state->stays_as));
+	}
+	else
+		store(state, to);
 }
 
 static const ExpandedObjectMethods sent_methods = {sent_size, store_sent};
@@ -200,7 +225,13 @@ fav_agg_serialize(PG_FUNCTION_ARGS)
 
 	fav_aggregate_context(fcinfo);
 	fav_hashset_compact(&state->set);
-	if (stored_size(state) > MaxAllocSize)
+
+	/* two aggregates may share a state, but only one can take it */
+	state->stays_as = 0;
+	if (state->set.many != NULL && !state->sent && fav_goes_to_final(fcinfo))
+		state->stays_as = fav_keep_here(state, state->context);
+	state->sent = true;
+	if (state->stays_as == 0 && stored_size(state) > MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("too many elements for a parallel fav_agg"),
@@ -221,6 +252,7 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 {
 	bytea	   *bytes;
 	Size		size;
+	uint64		number;
 	AggState   *state;
 
 	fav_aggregate_context(fcinfo);
@@ -233,6 +265,14 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 	}
 	bytes = PG_GETARG_BYTEA_PP(0);
 	size = VARSIZE_ANY_EXHDR(bytes);
+	if (size == sizeof(number))
+	{
+		memcpy(&number, VARDATA_ANY(bytes), sizeof(number));
+		state = fav_find_here(number);
+		if (state == NULL)
+			elog(ERROR, "state " UINT64_FORMAT " of fav_agg is not in this process", number);
+		PG_RETURN_POINTER(state);
+	}
 	if (size < sizeof(FavParams) || (size - sizeof(FavParams)) % sizeof(uint64) != 0)
 		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
 	state = palloc0(sizeof(AggState));
