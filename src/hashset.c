@@ -550,84 +550,61 @@ fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context)
  */
 
 /*
- * Is a hash twice in the bucket, given those for which there was nothing to set?
+ * Is one of the hashes there twice, given those for which there was nothing to set?
  * One of two equal hashes is among these.  So it is enough to look at the hashes
- * that resemble one of them.
+ * that resemble one of them, for which `similar` has room twice; `doubtful` may be in there.
  */
 static bool
-any_twice(const FavHashBucket *bucket, const uint64 *doubtful, size_t ndoubtful, Scratch *scratch)
+any_twice(const uint64 *hashes, size_t count, const uint64 *doubtful, size_t ndoubtful, uint64 *similar)
 {
-	uint64	   *similar = reserve_scratch(scratch, 2 * bucket_count(bucket));
 	size_t		nsimilar = 0;
 	FavSketch	sketch;
 	size_t		i;
-	uint32		j;
 
 	fav_sketch_clear(&sketch);
 	for (i = 0; i < ndoubtful; i++)
 		fav_sketch_add(&sketch, doubtful[i]);
-	for (j = 0; j < bucket->nchunks; j++)
+	for (i = 0; i < count; i++)
 	{
-		size_t		count = chunk_count(bucket, j);
-
-		if (j % (INTERRUPT_EVERY / CHUNK) == 0)
+		if (i % INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		for (i = 0; i < count; i++)
-		{
-			similar[nsimilar] = bucket->chunks[j][i];
-			nsimilar += fav_sketch_may_contain(&sketch, bucket->chunks[j][i]);
-		}
+		similar[nsimilar] = hashes[i];
+		nsimilar += fav_sketch_may_contain(&sketch, hashes[i]);
 	}
 	similar = fav_sort_hashes(similar, nsimilar, 64 - FAV_BUCKET_BITS, similar + nsimilar);
 	return fav_copy_unique(similar, similar, nsimilar) < nsimilar;
 }
 
-static bool
-all_unique(const FavHashBuckets *many, const FavDoubts *doubts)
-{
-	Scratch		scratch = {0};
-	size_t		from = 0;
-	bool		unique = true;
-
-	/* they came in the order of the buckets */
-	while (unique && from < doubts->count)
-	{
-		int			bucket = bucket_of(doubts->hashes[from]);
-		size_t		to = from;
-
-		while (to < doubts->count && bucket_of(doubts->hashes[to]) == bucket)
-			to++;
-		CHECK_FOR_INTERRUPTS();
-		unique = !any_twice(&many->buckets[bucket], doubts->hashes + from, to - from, &scratch);
-		from = to;
-	}
-	release_scratch(&scratch);
-	return unique;
-}
-
 /*
  * Build the filter without having sorted the hashes, which takes longer than all
- * the rest.  False: there are duplicates among them, after all.
+ * the rest.  A bucket stays in the processor's cache until nothing is left to do with
+ * it.  False: there are duplicates among them, after all.
  */
 static bool
-build_unsorted(const FavHashSet *set, const FavParams *params, FavEditor *editor)
+build_unsorted(const FavHashBuckets *many, FavEditor *editor)
 {
-	size_t		nspans;
-	FavSpan    *spans = fav_hashset_spans(set, &nspans);
-	FavDoubts	doubts;
-	bool		built;
+	Scratch		scratch = {0};
+	bool		unique = true;
+	int			i;
 
-	doubts.room = set->count / DOUBTFUL_SHARE;
-	doubts.hashes = MemoryContextAllocHuge(CurrentMemoryContext, doubts.room * sizeof(uint64));
-	built = fav_editor_build_spans(editor, params, spans, nspans, &doubts) == FAV_OK;
-	if (built && !all_unique(set->many, &doubts))
+	for (i = 0; i < BUCKETS && unique; i++)
 	{
-		fav_editor_close(editor);
-		built = false;
+		size_t		count = bucket_count(&many->buckets[i]);
+		uint64	   *hashes = reserve_scratch(&scratch, 3 * count);
+		uint64	   *doubtful = hashes + count;
+		size_t		ndoubtful;
+
+		gather_bucket(&many->buckets[i], hashes);
+		ndoubtful = fav_editor_fill(editor, hashes, count,
+									(uint64) i << (64 - FAV_BUCKET_BITS) | UINT64_MAX >> FAV_BUCKET_BITS, doubtful);
+		unique = ndoubtful <= count / DOUBTFUL_SHARE &&
+			!any_twice(hashes, count, doubtful, ndoubtful, doubtful);
 	}
-	pfree(doubts.hashes);
-	pfree(spans);
-	return built;
+	release_scratch(&scratch);
+	if (unique)
+		return fav_editor_end_build(editor);
+	fav_editor_close(editor);
+	return false;
 }
 
 void
@@ -638,17 +615,20 @@ fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity
 	size_t		nspans;
 
 	if (set->many != NULL)
-		deal_pending(set->many);
-	if (set->many != NULL && settle_sample(set->many, BUCKETS - 1) == 0)
 	{
+		deal_pending(set->many);
 		count_many(set);
-		params.capacity = capacity(wanted->capacity, set->count);
-		if (build_unsorted(set, &params, editor))
-			return;
+		if (set->count > FAV_RECENT_MAX && settle_sample(set->many, BUCKETS - 1) == 0)
+		{
+			params.capacity = capacity(wanted->capacity, set->count);
+			/* what is too large may not be so without duplicates */
+			if (fav_editor_begin_build(editor, &params, set->count) == FAV_OK && build_unsorted(set->many, editor))
+				return;
+		}
 	}
 	fav_hashset_settle(set);
 	params.capacity = capacity(wanted->capacity, set->count);
 	spans = fav_hashset_spans(set, &nspans);
-	fav_require(fav_editor_build_spans(editor, &params, spans, nspans, NULL));
+	fav_require(fav_editor_build_spans(editor, &params, spans, nspans));
 	pfree(spans);
 }

@@ -163,10 +163,19 @@ Datum
 fav_finish_edit(FavEditor *editor)
 {
 	const FavFilter *result;
+	uint8_t    *value;
 	Datum		datum;
 
 	fav_require(fav_editor_finish(editor, &result));
-	datum = fav_make_datum(result);
+	value = fav_editor_take_value(editor);
+	if (value != NULL)
+	{
+		StaticAssertStmt(FAV_VALUE_PREFIX == VARHDRSZ, "a value would not begin behind its length");
+		SET_VARSIZE(value, VARHDRSZ + fav_size(result));
+		datum = PointerGetDatum(value);
+	}
+	else
+		datum = fav_make_datum(result);
 	fav_editor_close(editor);
 	return datum;
 }

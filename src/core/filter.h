@@ -38,6 +38,8 @@ typedef struct FavEditor
 {
 	FavFilter	filter;			/* as it is now, but for the deleted hashes */
 	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* NULL: the slice is untouched */
+	uint8_t    *own_value;		/* the slice is in there as it was built; NULL: none is */
+	size_t		zeroed;			/* so many bytes of its blocks are ready to be filled */
 	uint8_t    *own_deleted;	/* the list of the filter; NULL: it is untouched */
 	bool		changed;		/* anything at all, since it was opened */
 	FavTable	changed_deleted;	/* hashes for which the list is wrong */
@@ -79,27 +81,42 @@ typedef struct FavSpan
 	size_t		count;
 } FavSpan;
 
-/* Hashes that may be in a list twice: those for which there was nothing to set. */
-typedef struct FavDoubts
-{
-	uint64_t   *hashes;
-	size_t		count;
-	size_t		room;
-} FavDoubts;
-
 /*
  * All at once, from unique hashes: one slice of exactly the right size (or for
  * params->capacity, if that is more).  Up to FAV_RECENT_MAX of them are taken in
  * their order.  That of more does not matter to the result, only to the time it
  * takes: ascending hashes fill block after block.
- *
- * If they may not be unique, `doubts` gets those that would have to be looked at.
- * FAV_DOUBTFUL: they are too many, nothing was built.
  */
 extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 								  const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_build_spans(FavEditor *editor, const FavParams *params,
-										const FavSpan *spans, size_t nspans, FavDoubts *doubts);
+										const FavSpan *spans, size_t nspans);
+
+/*
+ * The same bytes from more than FAV_RECENT_MAX hashes, `count` in all, that come in
+ * parts, best ascending ones.  None of a part is larger than `last`.
+ *
+ * If they may not be unique: `doubtful` (with room for a whole part) gets those for
+ * which there was nothing to set, and so one of two that are equal; fill returns how
+ * many.  Whoever finds that they are equal closes the editor.
+ *
+ * End returns false, with the editor closed, if a small slice happens to be so
+ * uneven that it has to be wider: that takes all hashes once more.
+ */
+extern FavStatus fav_editor_begin_build(FavEditor *editor, const FavParams *params, size_t count);
+extern size_t fav_editor_fill(FavEditor *editor, const uint64_t *hashes, size_t count,
+							  uint64_t last, uint64_t *doubtful);
+extern bool fav_editor_end_build(FavEditor *editor);
+
+/*
+ * What was built so, and is finished and still unchanged, is a value already: after
+ * FAV_VALUE_PREFIX bytes for the program that embeds the core.  It is the caller's,
+ * to be freed by fav_free().  NULL: it has to be written.
+ */
+#define FAV_VALUE_PREFIX	4
+
+extern uint8_t *fav_editor_take_value(FavEditor *editor);
+
 extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
 extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);

@@ -256,8 +256,8 @@ write_slice(const FavSlice *slice, uint8_t *entry)
 	fav_store64(entry + FAV_SLICE_AT_BITS_LIMIT, slice->bits_limit);
 }
 
-void
-fav_write(const FavFilter *filter, uint8_t *out)
+uint8_t *
+fav_write_head(const FavFilter *filter, uint8_t *out)
 {
 	uint64_t	rate_bits;
 	uint8_t    *at;
@@ -282,6 +282,15 @@ fav_write(const FavFilter *filter, uint8_t *out)
 	at += FAV_PARAMS_SIZE;
 	for (i = 0; i < filter->nslices; i++, at += FAV_SLICE_ENTRY_SIZE)
 		write_slice(&filter->slices[i], at);
+	return at;
+}
+
+void
+fav_write(const FavFilter *filter, uint8_t *out)
+{
+	uint8_t    *at = fav_write_head(filter, out);
+	uint32_t	i;
+
 	for (i = 0; i < filter->nslices; i++)
 	{
 		size_t		length = fav_slice_bytes(&filter->slices[i], filter->params.region_size);

@@ -288,8 +288,9 @@ extern void fav_pause(void);
 extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
 extern void fav_zero(uint8_t *to, size_t size);
 
-/* The size of a filter as a value, and its bytes. */
+/* The size of a filter as a value, and its bytes, or those before the blocks (returns their end). */
 extern uint64_t fav_size(const FavFilter *filter);
+extern uint8_t *fav_write_head(const FavFilter *filter, uint8_t *out);
 extern void fav_write(const FavFilter *filter, uint8_t *out);
 
 #endif							/* FAV_FORMAT_H */

@@ -407,7 +407,7 @@ build(FavHashSet *set, const uint64_t *hashes, size_t count)
 	for (i = 0; i < nspans; i++)
 		total += spans[i].count;
 	CHECK(fav_editor_build_spans(&editor, &(FavParams) {.capacity = total, .error_rate = 0.01, .region_size = 7},
-								 spans, nspans, NULL) == FAV_OK);
+								 spans, nspans) == FAV_OK);
 	value_from_editor(&expected, &editor);
 	fav_editor_close(&editor);
 	fav_free(spans);

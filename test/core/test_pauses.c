@@ -181,6 +181,24 @@ do_build(const Sources *sources)
 	return finish(&editor);
 }
 
+/* The same in steps, all of it in one. */
+static uint64_t
+do_build_in_place(const Sources *sources)
+{
+	FavEditor	editor;
+	uint8_t    *value;
+	uint64_t	sum;
+
+	CHECK(fav_editor_begin_build(&editor, &sources->params, sources->nhashes) == FAV_OK);
+	fav_editor_fill(&editor, sources->hashes, sources->nhashes, UINT64_MAX, NULL);
+	CHECK(fav_editor_end_build(&editor));
+	value = fav_editor_take_value(&editor);
+	sum = sum_of(value + FAV_VALUE_PREFIX, fav_size(&editor.filter));
+	fav_free(value);
+	fav_editor_close(&editor);
+	return sum;
+}
+
 static uint64_t
 check(const Value *value)
 {
@@ -336,6 +354,7 @@ static const struct
 }			operations[] =
 {
 	{"build", do_build, true},
+	{"build in place", do_build_in_place, true},
 	{"check of blocks", do_check_blocks, true},
 	{"check of deleted hashes", do_check_deleted, true},
 	{"measure", do_measure, true},
