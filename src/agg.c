@@ -19,7 +19,7 @@ typedef struct AggState
 	MemoryContext context;		/* where all of it lives */
 	FavHashSet	set;
 	const uint8_t *stored;		/* of a state from another process: its hashes where they came */
-	size_t		nstored;
+	size_t		stored_size;
 	bool		sent;
 	uint64		stays_as;		/* only for the final aggregate of this process: its number (handover.h) */
 } AggState;
@@ -156,7 +156,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 	}
 	check_same_params(&state->params, &other->params);
 	if (other->stored != NULL)
-		fav_hashset_merge(&state->set, other->stored, other->nstored, context);
+		fav_hashset_merge(&state->set, other->stored, other->stored_size, context);
 	else
 		fav_hashset_unite(&state->set, &other->set, context);
 	PG_RETURN_POINTER(state);
@@ -165,7 +165,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 static Size
 stored_size(const AggState *state)
 {
-	return VARHDRSZ + sizeof(FavParams) + state->set.count * sizeof(uint64);
+	return VARHDRSZ + sizeof(FavParams) + fav_hashset_stored_size(&state->set);
 }
 
 /* Only for a process on the same machine: no byte order to fix. */
@@ -273,12 +273,12 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 			elog(ERROR, "state " UINT64_FORMAT " of fav_agg is not in this process", number);
 		PG_RETURN_POINTER(state);
 	}
-	if (size < sizeof(FavParams) || (size - sizeof(FavParams)) % sizeof(uint64) != 0)
+	if (size < sizeof(FavParams) + sizeof(uint64))
 		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
 	state = palloc0(sizeof(AggState));
 	memcpy(&state->params, VARDATA_ANY(bytes), sizeof(FavParams));
 	state->stored = (const uint8_t *) VARDATA_ANY(bytes) + sizeof(FavParams);
-	state->nstored = (size - sizeof(FavParams)) / sizeof(uint64);
+	state->stored_size = size - sizeof(FavParams);
 	PG_RETURN_POINTER(state);
 }
 

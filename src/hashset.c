@@ -16,6 +16,9 @@
  * once.  In the end most sets have none, and a filter is built without sorting: if
  * a hash is there twice, its second insert finds nothing to set.
  *
+ * Many hashes that come from other sets stay in the parts as which they came, beside
+ * the buckets, until duplicates must be freed or the filter is built.
+ *
  * Either way it takes 8 bytes for each distinct hash, times at most 2.25.  As much
  * again may be allocated for chunks to come, but not touched.
  */
@@ -33,12 +36,6 @@
 
 /* An array that would have to grow beyond this is dealt out into buckets. */
 #define FEW_MAX				131072
-
-/*
- * Hashes in a chunk: few enough that the chunks to which all buckets append stay in
- * the processor's cache, and that half of one lost in each bucket does not matter.
- */
-#define CHUNK				64
 
 /* Chunks that are allocated at once: as many as there are, within these limits. */
 #define SLAB_MIN			2048
@@ -141,14 +138,14 @@ find_bucket(FavHashBuckets *many, uint64 hash)
 static inline size_t
 bucket_count(const FavHashBucket *bucket)
 {
-	return (size_t) bucket->nchunks * CHUNK - (size_t) (bucket->end - bucket->next);
+	return (size_t) bucket->nchunks * FAV_CHUNK - (size_t) (bucket->end - bucket->next);
 }
 
 /* How many of the hashes of a bucket are in chunk i. */
 static inline size_t
 chunk_count(const FavHashBucket *bucket, uint32 i)
 {
-	return i + 1 < bucket->nchunks ? CHUNK : (size_t) (bucket->next - bucket->chunks[i]);
+	return i + 1 < bucket->nchunks ? FAV_CHUNK : (size_t) (bucket->next - bucket->chunks[i]);
 }
 
 static uint64 *
@@ -164,10 +161,10 @@ take_chunk(FavHashBuckets *many)
 	if (many->slab_left == 0)
 	{
 		many->slab_left = Min(Max(many->nchunks, SLAB_MIN), SLAB_MAX);
-		many->slab = MemoryContextAllocHuge(many->context, many->slab_left * CHUNK * sizeof(uint64));
+		many->slab = MemoryContextAllocHuge(many->context, many->slab_left * FAV_CHUNK * sizeof(uint64));
 	}
 	chunk = many->slab;
-	many->slab += CHUNK;
+	many->slab += FAV_CHUNK;
 	many->slab_left--;
 	return chunk;
 }
@@ -197,7 +194,7 @@ add_chunk(FavHashBuckets *many, FavHashBucket *bucket)
 	chunk = take_chunk(many);
 	bucket->chunks[bucket->nchunks++] = chunk;
 	bucket->next = chunk;
-	bucket->end = chunk + CHUNK;
+	bucket->end = chunk + FAV_CHUNK;
 	many->nchunks++;
 }
 
@@ -205,7 +202,7 @@ add_chunk(FavHashBuckets *many, FavHashBucket *bucket)
 static void
 set_bucket_count(FavHashBuckets *many, FavHashBucket *bucket, size_t count)
 {
-	uint32		nchunks = (uint32) ((count + CHUNK - 1) / CHUNK);
+	uint32		nchunks = (uint32) ((count + FAV_CHUNK - 1) / FAV_CHUNK);
 
 	while (bucket->nchunks > nchunks)
 	{
@@ -215,53 +212,82 @@ set_bucket_count(FavHashBuckets *many, FavHashBucket *bucket, size_t count)
 	bucket->next = bucket->end = NULL;
 	if (nchunks > 0)
 	{
-		bucket->end = bucket->chunks[nchunks - 1] + CHUNK;
-		bucket->next = bucket->end - (nchunks * (size_t) CHUNK - count);
+		bucket->end = bucket->chunks[nchunks - 1] + FAV_CHUNK;
+		bucket->next = bucket->end - (nchunks * (size_t) FAV_CHUNK - count);
 	}
 	bucket->sorted = count;
 }
 
-/* All hashes of a bucket one after the other; returns where they end. */
-static uint8_t *
-gather_bucket(const FavHashBucket *bucket, void *memory)
+/* How many hashes of a bucket there are, also in parts. */
+static size_t
+count_all(const FavHashBuckets *many, int i)
 {
-	uint8_t    *to = memory;
-	uint32		i;
+	size_t		count = bucket_count(&many->buckets[i]);
+	const FavHashPart *part;
 
-	for (i = 0; i < bucket->nchunks; i++)
+	for (part = many->parts; part != NULL; part = part->next)
+		count += fav_part_count(part, i);
+	return count;
+}
+
+/* All of them one after the other. */
+static void
+gather_all(const FavHashBuckets *many, int i, uint64 *to)
+{
+	const FavHashBucket *bucket = &many->buckets[i];
+	const FavHashPart *part;
+	uint32		j;
+
+	for (j = 0; j < bucket->nchunks; j++)
 	{
-		size_t		size = chunk_count(bucket, i) * sizeof(uint64);
+		size_t		count = chunk_count(bucket, j);
 
-		if (i % (INTERRUPT_EVERY / CHUNK) == 0)
+		if (j % (INTERRUPT_EVERY / FAV_CHUNK) == 0)
 			CHECK_FOR_INTERRUPTS();
-		memcpy(to, bucket->chunks[i], size);
-		to += size;
+		fav_prefetch_chunk(bucket->chunks, (size_t) j + 3, bucket->nchunks);
+		memcpy(to, bucket->chunks[j], count * sizeof(uint64));
+		to += count;
 	}
-	return to;
+	for (part = many->parts; part != NULL; part = part->next)
+		to = fav_part_unpack(part, i, to);
+}
+
+/* All of them, sorted and unique. */
+static uint64 *
+sort_all(const FavHashBuckets *many, int i, Scratch *scratch, size_t *count)
+{
+	size_t		taken = count_all(many, i);
+	uint64	   *hashes = reserve_scratch(scratch, 2 * taken);
+
+	gather_all(many, i, hashes);
+	hashes = fav_sort_hashes(hashes, taken, 64 - FAV_BUCKET_BITS, hashes + taken);
+	*count = fav_copy_unique(hashes, hashes, taken);
+	return hashes;
 }
 
 static void
-settle_bucket(FavHashBuckets *many, FavHashBucket *bucket, Scratch *scratch)
+settle_bucket(FavHashBuckets *many, int number, Scratch *scratch)
 {
-	size_t		count = bucket_count(bucket);
+	FavHashBucket *bucket = &many->buckets[number];
 	uint64	   *hashes;
+	size_t		count;
 	size_t		i;
 
-	if (bucket->sorted == count)
+	if (bucket->sorted == count_all(many, number))
 		return;
-	hashes = reserve_scratch(scratch, 2 * count);
-	gather_bucket(bucket, hashes);
-	hashes = fav_sort_hashes(hashes, count, 64 - FAV_BUCKET_BITS, hashes + count);
-	count = fav_copy_unique(hashes, hashes, count);
-	for (i = 0; i < count; i += CHUNK)
+	hashes = sort_all(many, number, scratch, &count);
+	while ((size_t) bucket->nchunks * FAV_CHUNK < count)
+		add_chunk(many, bucket);
+	for (i = 0; i < count; i += FAV_CHUNK)
 	{
 		if (i % INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		memcpy(bucket->chunks[i / CHUNK], hashes + i, Min(CHUNK, count - i) * sizeof(uint64));
+		memcpy(bucket->chunks[i / FAV_CHUNK], hashes + i, Min(FAV_CHUNK, count - i) * sizeof(uint64));
 	}
 	set_bucket_count(many, bucket, count);
 }
 
+/* After this, all are in buckets. */
 static void
 settle_many(FavHashBuckets *many)
 {
@@ -271,43 +297,55 @@ settle_many(FavHashBuckets *many)
 	for (i = 0; i < BUCKETS; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		settle_bucket(many, &many->buckets[i], &scratch);
+		settle_bucket(many, i, &scratch);
 	}
 	release_scratch(&scratch);
+	while (many->parts != NULL)
+	{
+		FavHashPart *part = many->parts;
+
+		many->parts = part->next;
+		pfree(part);
+	}
+	many->nparted = 0;
 }
 
-/* One bucket tells for all.  Returns how many duplicates there were in it. */
+/* How many duplicates are in a bucket, and how many distinct hashes?  One tells for all. */
 static size_t
-settle_sample(FavHashBuckets *many, int i)
+sample_duplicates(const FavHashBuckets *many, int i, size_t *distinct)
 {
-	size_t		taken = bucket_count(&many->buckets[i]);
 	Scratch		scratch = {0};
 
-	settle_bucket(many, &many->buckets[i], &scratch);
+	*distinct = count_all(many, i);
+	if (many->buckets[i].sorted < *distinct)
+		sort_all(many, i, &scratch, distinct);
 	release_scratch(&scratch);
-	return taken - many->buckets[i].sorted;
+	return count_all(many, i) - *distinct;
 }
 
 /* Settle, unless nine of ten hashes are distinct.  Is that so? */
 static bool
 settle_duplicates(FavHashBuckets *many)
 {
-	size_t		duplicates = settle_sample(many, 0);
+	size_t		distinct;
 
-	if (duplicates < many->buckets[0].sorted / 9)
+	if (sample_duplicates(many, 0, &distinct) < distinct / 9)
 		return true;
 	settle_many(many);
 	return false;
 }
 
-/* More chunks than the limit allows: free duplicates or raise it. */
-static void
+/* If there are more than the limit allows: free duplicates or raise it. */
+static bool
 reconsider_limit(FavHashBuckets *many)
 {
+	if (many->nchunks + many->nparted / FAV_CHUNK < many->limit)
+		return false;
 	if (settle_duplicates(many))
 		many->limit *= 2;
 	else if (many->nchunks > many->limit / 3 * 2)
 		many->limit += many->limit / 2;
+	return true;
 }
 
 static inline void
@@ -328,8 +366,7 @@ deal_pending(FavHashBuckets *many)
 	for (i = 0; i < many->npending; i++)
 		deal(many, many->pending[i]);
 	many->npending = 0;
-	if (many->nchunks >= many->limit)
-		reconsider_limit(many);
+	reconsider_limit(many);
 }
 
 /* From few to many. */
@@ -392,7 +429,7 @@ count_many(FavHashSet *set)
 {
 	int			i;
 
-	set->count = 0;
+	set->count = set->many->nparted;
 	for (i = 0; i < BUCKETS; i++)
 		set->count += bucket_count(&set->many->buckets[i]);
 }
@@ -419,6 +456,8 @@ fav_hashset_compact(FavHashSet *set)
 	{
 		deal_pending(set->many);
 		settle_duplicates(set->many);
+		if (set->many->parts != NULL)
+			settle_many(set->many);
 		count_many(set);
 	}
 }
@@ -439,6 +478,7 @@ fav_hashset_spans(const FavHashSet *set, size_t *nspans)
 		*nspans = 1;
 		return spans;
 	}
+	Assert(set->many->parts == NULL);
 	for (i = 0; i < BUCKETS; i++)
 		for (j = 0; j < set->many->buckets[i].nchunks; j++)
 		{
@@ -449,22 +489,41 @@ fav_hashset_spans(const FavHashSet *set, size_t *nspans)
 	return spans;
 }
 
+/* Stored hashes are a part, or after a zero an array. */
+size_t
+fav_hashset_stored_size(const FavHashSet *set)
+{
+	return set->many != NULL ? fav_part_size(set->count) : (1 + set->count) * sizeof(uint64);
+}
+
 /* Allocates nothing: where it is called from there may be memory that cannot be freed. */
 void
 fav_hashset_store(const FavHashSet *set, uint8_t *to)
 {
+	size_t		done = 0;
 	int			i;
 
-	if (set->many != NULL)
-		for (i = 0; i < BUCKETS; i++)
-			to = gather_bucket(&set->many->buckets[i], to);
-	else if (set->count > 0)
-		memcpy(to, set->hashes, set->count * sizeof(uint64));
+	if (set->many == NULL)
+	{
+		memset(to, 0, sizeof(uint64));
+		if (set->count > 0)
+			memcpy(to + sizeof(uint64), set->hashes, set->count * sizeof(uint64));
+		return;
+	}
+	Assert(set->many->parts == NULL);
+	fav_part_begin(to, set->count);
+	for (i = 0; i < BUCKETS; i++)
+	{
+		const FavHashBucket *bucket = &set->many->buckets[i];
+
+		fav_part_add_bucket(to, i, bucket->chunks, bucket_count(bucket), done);
+		done += bucket_count(bucket);
+	}
 }
 
-/* Stored hashes that all belong to this bucket. */
+/* Hashes that all belong to this bucket. */
 static void
-append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored, size_t count)
+append_hashes(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored, size_t count)
 {
 	while (count > 0)
 	{
@@ -481,9 +540,9 @@ append_stored(FavHashBuckets *many, FavHashBucket *bucket, const uint8_t *stored
 	}
 }
 
-/* Stored hashes are in the order of buckets: how many of the first belong to this one? */
+/* Hashes are in the order of buckets: how many of the first belong to this one? */
 static size_t
-stored_in_bucket(const uint8_t *stored, size_t count, int bucket)
+how_many_in_bucket(const uint8_t *stored, size_t count, int bucket)
 {
 	size_t		low = 0;
 
@@ -501,8 +560,9 @@ stored_in_bucket(const uint8_t *stored, size_t count, int bucket)
 	return low;
 }
 
-void
-fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context)
+/* An array, in the order of buckets if there are many. */
+static void
+merge_hashes(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context)
 {
 	uint64		hash;
 
@@ -522,13 +582,36 @@ fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryCo
 		size_t		here;
 
 		memcpy(&hash, stored, sizeof(uint64));
-		here = stored_in_bucket(stored, count, bucket_of(hash));
-		append_stored(set->many, find_bucket(set->many, hash), stored, here);
+		here = how_many_in_bucket(stored, count, bucket_of(hash));
+		append_hashes(set->many, find_bucket(set->many, hash), stored, here);
 		stored += here * sizeof(uint64);
 		count -= here;
 	}
-	while (set->many->nchunks >= set->many->limit)
-		reconsider_limit(set->many);
+	while (reconsider_limit(set->many))
+		continue;
+}
+
+void
+fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t size, MemoryContext context)
+{
+	FavHashPart *part;
+	uint64		parted;
+
+	Assert(size >= sizeof(uint64));
+	memcpy(&parted, stored, sizeof(uint64));
+	if (parted == 0)
+	{
+		merge_hashes(set, stored + sizeof(uint64), size / sizeof(uint64) - 1, context);
+		return;
+	}
+	if (set->many == NULL)
+		deal_out(set, context);
+	part = fav_part_copy(stored, size, set->many->context);
+	part->next = set->many->parts;
+	set->many->parts = part;
+	set->many->nparted += part->count;
+	while (reconsider_limit(set->many))
+		continue;
 }
 
 void
@@ -541,7 +624,7 @@ fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context)
 	fav_hashset_compact(other);
 	spans = fav_hashset_spans(other, &nspans);
 	for (i = 0; i < nspans; i++)
-		fav_hashset_merge(set, (const uint8_t *) spans[i].hashes, spans[i].count, context);
+		merge_hashes(set, (const uint8_t *) spans[i].hashes, spans[i].count, context);
 	pfree(spans);
 }
 
@@ -589,12 +672,12 @@ build_unsorted(const FavHashBuckets *many, FavEditor *editor)
 
 	for (i = 0; i < BUCKETS && unique; i++)
 	{
-		size_t		count = bucket_count(&many->buckets[i]);
+		size_t		count = count_all(many, i);
 		uint64	   *hashes = reserve_scratch(&scratch, 3 * count);
 		uint64	   *doubtful = hashes + count;
 		size_t		ndoubtful;
 
-		gather_bucket(&many->buckets[i], hashes);
+		gather_all(many, i, hashes);
 		ndoubtful = fav_editor_fill(editor, hashes, count,
 									(uint64) i << (64 - FAV_BUCKET_BITS) | UINT64_MAX >> FAV_BUCKET_BITS, doubtful);
 		unique = ndoubtful <= count / DOUBTFUL_SHARE &&
@@ -611,6 +694,7 @@ void
 fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity, FavEditor *editor)
 {
 	FavParams	params = *wanted;
+	size_t		distinct;
 	FavSpan    *spans;
 	size_t		nspans;
 
@@ -618,7 +702,7 @@ fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity
 	{
 		deal_pending(set->many);
 		count_many(set);
-		if (set->count > FAV_RECENT_MAX && settle_sample(set->many, BUCKETS - 1) == 0)
+		if (set->count > FAV_RECENT_MAX && sample_duplicates(set->many, BUCKETS - 1, &distinct) == 0)
 		{
 			params.capacity = capacity(wanted->capacity, set->count);
 			/* what is too large may not be so without duplicates */

@@ -10,6 +10,8 @@
 
 #include "fav.h"
 
+#include "hashpart.h"
+
 typedef struct FavHashBuckets FavHashBuckets;
 
 typedef struct FavHashSet
@@ -20,9 +22,6 @@ typedef struct FavHashSet
 	size_t		room;
 	FavHashBuckets *many;		/* NULL as long as they are few */
 } FavHashSet;
-
-/* Hashes are dealt out by their leading bits, so many. */
-#define FAV_BUCKET_BITS		8
 
 typedef struct FavHashBucket
 {
@@ -43,6 +42,8 @@ struct FavHashBuckets
 	uint64		pending[FAV_PENDING_MAX];	/* not dealt out yet */
 	MemoryContext context;
 	size_t		nchunks;		/* of all buckets */
+	FavHashPart *parts;			/* from other sets, not dealt out */
+	size_t		nparted;		/* hashes in these */
 	size_t		limit;			/* with so many chunks it is time to look for duplicates */
 	uint64	   *slab;			/* memory for further chunks, */
 	size_t		slab_left;		/* so many */
@@ -59,12 +60,13 @@ extern void fav_hashset_settle(FavHashSet *set);
 /* The same, but where duplicates are few they may stay (and count), and no order is promised. */
 extern void fav_hashset_compact(FavHashSet *set);
 
-/* The hashes of a settled or compact set: `count` times 8 bytes, or where they are. */
+/* The hashes of a settled or compact set: as bytes, of this size, or where they are. */
+extern size_t fav_hashset_stored_size(const FavHashSet *set);
 extern void fav_hashset_store(const FavHashSet *set, uint8_t *to);
 extern FavSpan *fav_hashset_spans(const FavHashSet *set, size_t *nspans);
 
 /* Add what another set stored, or the other set (which becomes compact). */
-extern void fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext context);
+extern void fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t size, MemoryContext context);
 extern void fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context);
 
 /*

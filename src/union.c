@@ -20,7 +20,7 @@ typedef struct UnionState
 	bool		has_params;
 	FavHashSet	set;			/* their elements */
 	const uint8_t *stored;		/* of a deserialized state: these where they came */
-	size_t		nstored;
+	size_t		stored_size;
 	struct varlena **parts;		/* the filters with slices */
 	size_t		nparts;
 	size_t		room;
@@ -160,7 +160,7 @@ fav_union_combine(PG_FUNCTION_ARGS)
 		elog(ERROR, "a state of fav_union_agg that was never serialized cannot be combined");
 	if (other->has_params)
 		unite_params(state, &other->params);
-	fav_hashset_merge(&state->set, other->stored, other->nstored, context);
+	fav_hashset_merge(&state->set, other->stored, other->stored_size, context);
 	for (i = 0; i < other->nparts; i++)
 		keep_part(state, other->parts[i], context);
 	PG_RETURN_POINTER(state);
@@ -179,8 +179,8 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 
 	fav_aggregate_context(fcinfo);
 	fav_hashset_compact(&state->set);
-	sent.nstored = state->set.count;
-	size += state->set.count * sizeof(uint64);
+	sent.stored_size = fav_hashset_stored_size(&state->set);
+	size += sent.stored_size;
 	for (i = 0; i < state->nparts; i++)
 		size += VARSIZE(state->parts[i]);
 	if (size > MaxAllocSize)
@@ -194,7 +194,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	memcpy(at, &sent, sizeof(UnionState));
 	at += sizeof(UnionState);
 	fav_hashset_store(&state->set, (uint8_t *) at);
-	at += state->set.count * sizeof(uint64);
+	at += sent.stored_size;
 	for (i = 0; i < state->nparts; i++)
 	{
 		fav_copy((uint8_t *) at, (const uint8_t *) state->parts[i], VARSIZE(state->parts[i]));
@@ -222,8 +222,8 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 	state->params = sent.params;
 	state->has_params = sent.has_params;
 	state->stored = (const uint8_t *) at;
-	state->nstored = sent.nstored;
-	at += sent.nstored * sizeof(uint64);
+	state->stored_size = sent.stored_size;
+	at += sent.stored_size;
 	for (i = 0; i < sent.nparts; i++)
 	{
 		struct varlena header;

@@ -289,13 +289,16 @@ check_settled(const FavHashSet *set, const uint64_t *hashes, size_t count)
 	CHECK_THAT(set->count == distinct, "%zu hashes, %zu different, became %zu", count, distinct, set->count);
 	if (set->count == distinct)
 	{
-		uint8_t    *stored = malloc(distinct * sizeof(uint64_t));
+		size_t		nspans;
+		FavSpan    *spans = fav_hashset_spans(set, &nspans);
+		size_t		done = 0;
+		size_t		span;
 
-		fav_hashset_store(set, stored);
-		for (i = 0; i < distinct && fav_load64(stored + 8 * i) == expected[i];)
-			i++;
-		CHECK_THAT(i == distinct, "hash %zu of %zu is wrong", i, distinct);
-		free(stored);
+		for (span = 0; span < nspans; span++)
+			for (i = 0; i < spans[span].count; i++, done++)
+				CHECK_THAT(done < distinct && spans[span].hashes[i] == expected[done], "hash %zu of %zu is wrong", done, distinct);
+		CHECK_THAT(done == distinct, "%zu hashes of %zu", done, distinct);
+		fav_free(spans);
 	}
 	free(expected);
 }
@@ -336,9 +339,22 @@ sort_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 	fav_hashset_settle(set);
 }
 
+/* As it goes from one process to another, where there may be no alignment. */
+static void
+send_to(FavHashSet *set, FavHashSet *other)
+{
+	uint8_t    *stored;
+
+	fav_hashset_compact(other);
+	stored = server_alloc(fav_hashset_stored_size(other) + 1);
+	fav_hashset_store(other, stored + 1);
+	fav_hashset_merge(set, stored + 1, fav_hashset_stored_size(other), NULL);
+	fav_free(stored);
+}
+
 /* In parts, as from parallel workers: half, a quarter, ... and then the rest. */
 static void
-merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
+merge_parts(FavHashSet *set, const uint64_t *hashes, size_t count)
 {
 	static FavHashSet other;
 	size_t		part;
@@ -357,16 +373,14 @@ merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 		if (left % 2 == 0)
 			fav_hashset_unite(set, &other, NULL);
 		else
-		{
-			uint8_t    *stored;
-
-			fav_hashset_compact(&other);
-			stored = server_alloc(other.count * sizeof(uint64_t));
-			fav_hashset_store(&other, stored);
-			fav_hashset_merge(set, stored, other.count, NULL);
-			fav_free(stored);
-		}
+			send_to(set, &other);
 	}
+}
+
+static void
+merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
+{
+	merge_parts(set, hashes, count);
 	fav_hashset_settle(set);
 }
 
@@ -383,7 +397,7 @@ exactly(uint64_t wanted, uint64_t count)
  * from what check_settled() will see.
  */
 static void
-build(FavHashSet *set, const uint64_t *hashes, size_t count)
+build_both(FavHashSet *set)
 {
 	static FavEditor editor;
 	Value		expected;
@@ -393,11 +407,6 @@ build(FavHashSet *set, const uint64_t *hashes, size_t count)
 	FavSpan    *spans;
 	size_t		i;
 
-	for (i = 0; i < count; i++)
-	{
-		look();
-		fav_hashset_add(set, hashes[i], NULL);
-	}
 	fav_hashset_build(set, &DEFAULT_PARAMS, exactly, &editor);
 	value_from_editor(&built, &editor);
 	fav_editor_close(&editor);
@@ -412,9 +421,56 @@ build(FavHashSet *set, const uint64_t *hashes, size_t count)
 	fav_editor_close(&editor);
 	fav_free(spans);
 	CHECK_THAT(built.size == expected.size && memcmp(built.bytes, expected.bytes, built.size) == 0,
-			   "%zu hashes give %zu bytes, or others than sorted ones, %zu", count, built.size, expected.size);
+			   "%zu hashes give %zu bytes, or others than sorted ones, %zu", (size_t) total, built.size, expected.size);
 	value_free(&built);
 	value_free(&expected);
+}
+
+static void
+build(FavHashSet *set, const uint64_t *hashes, size_t count)
+{
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+	{
+		look();
+		fav_hashset_add(set, hashes[i], NULL);
+	}
+	build_both(set);
+}
+
+static void
+build_merged(FavHashSet *set, const uint64_t *hashes, size_t count)
+{
+	merge_parts(set, hashes, count);
+	build_both(set);
+}
+
+/* The same part from five processes, and then hashes one by one. */
+static void
+build_repeated(FavHashSet *set, const uint64_t *hashes, size_t count)
+{
+	static FavHashSet other;
+	size_t		i;
+	int			part;
+
+	other = (FavHashSet) {0};
+	for (i = 0; i < count / 2; i++)
+	{
+		look();
+		fav_hashset_add(&other, hashes[i], NULL);
+	}
+	for (part = 0; part < 5; part++)
+	{
+		look();
+		send_to(set, &other);
+	}
+	for (i = count / 4; i < count; i++)
+	{
+		look();
+		fav_hashset_add(set, hashes[i], NULL);
+	}
+	build_both(set);
 }
 
 /* Work on a set, within a limit; prints what it took. */
@@ -495,6 +551,8 @@ test_looks(void)
 	for (i = 0; i < count; i++)
 		hashes[i] = by_chance(i, count);
 	measure("merged", merge_all, hashes, count, MOST_TO_ADD);
+	measure("built of parts", build_merged, hashes, count, MOST_TO_BUILD);
+	measure("built of the same parts", build_repeated, hashes, count, MOST_TO_BUILD);
 	free(hashes);
 	test_end();
 }
@@ -523,6 +581,7 @@ test_duplicates(void)
 			for (i = every[e] - 1; i < count; i += every[e])
 				hashes[i] = hashes[random_below(&random_state, i)];
 		measure("built", build, hashes, count, MOST_TO_BUILD);
+		measure("built of parts", build_merged, hashes, count, MOST_TO_BUILD);
 		test_end();
 	}
 	free(hashes);

@@ -1,6 +1,6 @@
 /*
  * server.h
- *		As much of PostgreSQL as hashset.c and hashsort.c need, to be compiled without.
+ *		As much of PostgreSQL as hashset.c, hashpart.c and hashsort.c need, to be compiled without.
  *		Stands in for fav.h (the Makefile defines FAV_H) and for the headers
  *		in this folder.
  */
@@ -28,6 +28,9 @@ typedef void *MemoryContext;
 #define likely(condition)		(condition)
 #define unlikely(condition)		(condition)
 #define CHECK_FOR_INTERRUPTS()	fav_pause()
+#define lengthof(array)			(sizeof(array) / sizeof((array)[0]))
+#define elog(level, ...)		abort()
+#define FLEXIBLE_ARRAY_MEMBER
 
 #define MemoryContextAlloc(context, size)		((void) (context), server_alloc(size))
 #define MemoryContextAllocHuge(context, size)	((void) (context), server_alloc(size))
