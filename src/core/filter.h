@@ -82,7 +82,7 @@ typedef struct FavSpan
 } FavSpan;
 
 /*
- * All at once, from unique hashes: one slice of exactly the right size (or for
+ * All at once (build.c), from unique hashes: one slice of exactly the right size (or for
  * params->capacity, if that is more).  Up to FAV_RECENT_MAX of them are taken in
  * their order.  That of more does not matter to the result, only to the time it
  * takes: ascending hashes fill block after block.
@@ -127,6 +127,13 @@ extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, 
 extern FavStatus fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
 extern void fav_editor_close(FavEditor *editor);
+
+/*
+ * For build.c.  The geometry of the next slice, and memory for it, all zero, that is not
+ * in the chain yet.
+ */
+extern FavStatus fav_size_next_slice(const FavFilter *filter, FavSlice *slice);
+extern FavStatus fav_make_blocks(const FavFilter *filter, FavSlice *slice, uint8_t **blocks);
 
 /*
  * For union.c.  Make slice i writable; give the editor a deleted list of its own
