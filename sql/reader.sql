@@ -69,5 +69,45 @@ FROM reader_ways, generate_series(-20::bigint, 150) i GROUP BY n ORDER BY n;
 SELECT fav_filter(fav_add(NULL, ARRAY[2, 4]::bigint[]), a) FROM (VALUES
 	('{1,2,3,4,5}'::bigint[]), ('{1,2,NULL,4,5}'), ('{{1,2},{3,4}}'), ('[5:7]={1,2,3}'), ('{2,4}'), ('{}'), ('{NULL}')) v (a);
 
-DROP TABLE reader_filters, reader_ways;
+-- Ids in order are fetched ahead by filters too large for the processor's caches: in steps,
+-- backwards, past the ends of bigint, with jumps, for two filters in turn (one with a seed), in
+-- one slice and in several.  Elements are the even numbers and the ends.
+CREATE TABLE reader_far (n int PRIMARY KEY, hidden fav);
+INSERT INTO reader_far
+SELECT n, fav_add(fav, ARRAY(SELECT 2 * generate_series(-2000, 2000)::bigint) || '{9223372036854775807,-9223372036854775808,-9223372036854775807}'::bigint[])
+FROM (VALUES (1, fav_new(400000)), (2, fav_new(400000, seed => 5)),
+	(3, fav_union(fav_add(fav_new(500000), ARRAY(SELECT generate_series(5000, 6000)::bigint)),
+		fav_add(fav_new(400000), ARRAY(SELECT -generate_series(5000, 6000)::bigint))))) f (n, fav);
+SELECT n, pg_column_size(hidden) > 384 * 1024 AS far, (fav_stats(hidden)).slices FROM reader_far ORDER BY n;
+CREATE TABLE reader_steps AS
+SELECT name, i, CASE name
+	WHEN 'one by one' THEN i
+	WHEN 'steps of two' THEN 2 * i - 500
+	WHEN 'steps of three, backwards' THEN 3000 - 3 * i
+	WHEN 'from zero' THEN i - 1
+	WHEN 'with gaps' THEN i + i / 7
+	WHEN 'scattered' THEN i * 7919 % 4001
+	WHEN 'the same' THEN 42
+	WHEN 'in turn' THEN CASE i % 3 WHEN 0 THEN 10 WHEN 1 THEN 12 ELSE 13 END
+	WHEN 'to the upper end' THEN 9223372036854775807 - 1000 + i
+	WHEN 'to the lower end, in twos' THEN -9223372036854775808 + 2 * (1000 - i)
+	WHEN 'from end to end' THEN CASE i % 2 WHEN 0 THEN -9223372036854775808 ELSE 9223372036854775807 END
+	END AS id
+FROM unnest('{one by one,steps of two,"steps of three, backwards",from zero,with gaps,scattered,the same,in turn,to the upper end,"to the lower end, in twos",from end to end}'::text[]) name,
+	generate_series(1, 1000) i;
+SELECT n, name, count(*) AS asked, count(*) FILTER (WHERE found <> fav_contains_any(hidden, ARRAY[id])) AS differ,
+	count(*) FILTER (WHERE NOT found AND (id BETWEEN -4000 AND 4000 AND id % 2 = 0 OR id > 9223372036854775806 OR id < -9223372036854775806)) AS missing,
+	count(*) FILTER (WHERE found) BETWEEN 1 AND 1000 AS some
+FROM (SELECT n, name, id, hidden, fav_contains(hidden, id) AS found
+	FROM (SELECT * FROM reader_far, reader_steps ORDER BY n, name, i OFFSET 0) q OFFSET 0) a
+GROUP BY n, name ORDER BY n, name COLLATE "C";
+
+-- Two filters in turn, and the inner side of a join again and again
+SELECT count(*) AS asked, count(*) FILTER (WHERE NOT found) AS missing
+FROM (SELECT fav_contains(hidden, 2 * i) AS found FROM (SELECT * FROM reader_far, generate_series(1, 1000) i ORDER BY i, n OFFSET 0) q OFFSET 0) a;
+SELECT sum(found) AS found FROM (SELECT n FROM reader_far ORDER BY n) o, generate_series(1, 3) again,
+	LATERAL (SELECT count(*) AS found FROM generate_series(1, 2000) i
+		WHERE (SELECT hidden FROM reader_far f WHERE f.n = o.n) @> 2 * i::bigint AND again > 0) s;
+
+DROP TABLE reader_filters, reader_ways, reader_far, reader_steps;
 DROP FUNCTION reader_ask, reader_held;

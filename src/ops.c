@@ -203,6 +203,8 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 	reader = fav_same_reader(fcinfo, filter_number);
 	if (reader == NULL)
 		return first(fcinfo);
+	if (kind == FAV_KIND_INTEGER && reader->is_far)
+		fav_reader_look_ahead(reader, (uint64) PG_GETARG_INT64(element_number));
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 reader->filter.params.seed)));
 }

@@ -63,6 +63,16 @@ worth_loading(const FavReader *reader)
 	return size > LARGE_VALUE ? size : size / 4;
 }
 
+static void
+open_whole(FavReader *reader, const struct varlena *whole)
+{
+	uint32_t	i;
+
+	open_bytes(reader, whole, VARSIZE_ANY_EXHDR(whole));
+	for (i = 0; i < reader->filter.nslices; i++)
+		reader->is_far |= fav_slice_is_far(&reader->filter.slices[i], reader->filter.params.region_size);
+}
+
 /* Load the whole value, of which nothing is known yet. */
 static void
 load_at_once(FavReader *reader)
@@ -71,7 +81,7 @@ load_at_once(FavReader *reader)
 	struct varlena *whole = detoast_attr(reader->attribute);
 
 	MemoryContextSwitchTo(old);
-	open_bytes(reader, whole, VARSIZE_ANY_EXHDR(whole));
+	open_whole(reader, whole);
 }
 
 /*
@@ -89,10 +99,11 @@ load_whole(FavReader *reader)
 	struct varlena *whole = (struct varlena *) (TYPEALIGN(line, room + to_blocks) - to_blocks);
 	Relation	toast = table_open(reader->pointer.va_toastrelid, AccessShareLock);
 
+	Assert(!VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer));
 	SET_VARSIZE(whole, VARHDRSZ + size);
 	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0, (int32) size, whole);
 	table_close(toast, AccessShareLock);
-	open_bytes(reader, whole, size);
+	open_whole(reader, whole);
 }
 
 /* Load the head, or all where that costs no more. */
@@ -179,6 +190,7 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 	forget(oldest);
 	oldest->pointer = pointer;
 	oldest->fetched = 0;
+	oldest->is_far = false;
 	oldest->last_used = ++cache->clock;
 	make_room(cache, oldest);
 

@@ -16,10 +16,16 @@ typedef struct FavReader
 {
 	struct varatt_external pointer; /* the key, for a reader in the cache */
 	bool		has_sketch;
+
+	/* for a reader in the cache: see fav_reader_look_ahead() */
+	bool		is_far;			/* whole, and too large for the nearest caches */
+	uint64		last_integer;	/* asked for last */
+	uint64		last_step;		/* to that, from the one before */
+
 	FavFilter	filter;			/* blocks are NULL while only the head is there */
 	FavSketch	sketch;			/* of recent, for a reader that is kept */
 
-	/* for a reader in the cache only */
+	/* for a reader in the cache, too */
 	MemoryContext context;		/* holds all that was loaded; NULL: unused */
 	bool		loaded;			/* at least the head */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
@@ -110,6 +116,25 @@ static inline bool
 fav_reader_is_loaded(const FavReader *reader)
 {
 	return reader->filter.deleted != NULL;
+}
+
+/*
+ * A far filter is about to be asked for this integer.
+ *
+ * Ids are often asked for in order: a table is mostly read as it was written.  So after
+ * two steps of the same length a third is likely, and what that will look at can be
+ * fetched while PostgreSQL is at work on the next row.  (Unsigned: steps go both ways and
+ * past the ends.)  If it does not come, nothing is lost but the fetch.
+ */
+static pg_attribute_always_inline void
+fav_reader_look_ahead(FavReader *reader, uint64 integer)
+{
+	uint64		step = integer - reader->last_integer;
+
+	if (step == reader->last_step)
+		fav_prefetch(&reader->filter, fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
+	reader->last_step = step;
+	reader->last_integer = integer;
 }
 
 static pg_attribute_always_inline bool

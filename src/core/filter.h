@@ -71,6 +71,50 @@ fav_contains(const FavFilter *filter, uint64_t hash)
 	return fav_contains_sketched(filter, NULL, hash);
 }
 
+/*
+ * A slice of so many bytes is too large for the processor's nearest caches.  With less
+ * it does not pay to compute what to fetch.
+ */
+#define FAV_FAR_SLICE		(384 * 1024)
+
+static inline bool
+fav_slice_is_far(const FavSlice *slice, uint32_t region_size)
+{
+	return fav_slice_bytes(slice, region_size) >= FAV_FAR_SLICE;
+}
+
+/*
+ * Have the processor fetch what a question for this hash will look at, while it does
+ * something else.  Inlined for sure: gcc takes a function that does nothing else for
+ * one without any effect, and leaves the call out.
+ */
+#if defined(__GNUC__)
+__attribute__((always_inline))
+#endif
+static inline void
+fav_prefetch(const FavFilter *filter, uint64_t hash)
+{
+	uint32_t	region_size = filter->params.region_size;
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	size_t		one = (size_t) probe.lane * FAV_LANE_BYTES;
+	size_t		two;
+	uint32_t	i;
+
+	fav_probe_next(&probe);
+	two = (size_t) probe.lane * FAV_LANE_BYTES;
+	for (i = filter->nslices; i-- > 0;)
+	{
+		const FavSlice *slice = &filter->slices[i];
+		const uint8_t *block;
+
+		if (!fav_slice_is_far(slice, region_size))
+			continue;
+		block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
+		__builtin_prefetch(block + one);
+		__builtin_prefetch(block + two);
+	}
+}
+
 /* Editing */
 extern void fav_editor_new(FavEditor *editor, const FavParams *params);
 

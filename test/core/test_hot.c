@@ -4,7 +4,25 @@
  *		for clarity.  Includes
  *		hot.c for its static functions.
  */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What was asked to be fetched ahead. */
+static const void *prefetched[100];
+static size_t nprefetched;
+
+static void
+note_prefetch(const void *address, ...)
+{
+	prefetched[nprefetched++ % 100] = address;
+}
+
+#define __builtin_prefetch(...) note_prefetch(__VA_ARGS__, 0)
 #include "../../src/core/hot.c"
+#undef __builtin_prefetch
 
 #include "harness.h"
 
@@ -180,6 +198,59 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 			   (unsigned long long) answered[0], (unsigned long long) answered[1]);
 	CHECK_THAT(answered_usual[0] > 10000 && answered_usual[1] > 10000, "%llu times no, %llu times yes of the usual shape",
 			   (unsigned long long) answered_usual[0], (unsigned long long) answered_usual[1]);
+	test_end();
+}
+
+/* What is fetched ahead is what a question then reads: both lanes, in each slice that is far. */
+static void
+check_prefetch(void)
+{
+	uint64_t	random = 12;
+	uint32_t	run;
+
+	test_begin("prefetch: the lanes of the first two groups, in far slices");
+	for (run = 0; run < FAV_MAX_REGION_SIZE * 4; run++)
+	{
+		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
+		uint32_t	far_blocks = (uint32_t) ((FAV_FAR_SLICE - 1) / fav_block_bytes(region_size)) + 1;
+		FavFilter	filter;
+		uint32_t	question;
+		uint32_t	i;
+
+		/* nothing is read: any address will do */
+		memset(&filter, 0, sizeof(filter));
+		filter.params.region_size = region_size;
+		filter.nslices = (uint32_t) random_below(&random, 6);
+		for (i = 0; i < filter.nslices; i++)
+		{
+			filter.slices[i].k = 1 + (uint32_t) random_below(&random, FAV_MAX_K);
+			filter.slices[i].nblocks = random_below(&random, 2) ? far_blocks + (uint32_t) random_below(&random, 3) : far_blocks - 1;
+			filter.slices[i].blocks = malloc(fav_slice_bytes(&filter.slices[i], region_size));
+		}
+		for (question = 0; question < 100; question++)
+		{
+			uint64_t	hash = next_random(&random);
+			size_t		expected = 0;
+
+			nprefetched = 0;
+			fav_prefetch(&filter, hash);
+			for (i = filter.nslices; i-- > 0;)
+			{
+				const FavSlice *slice = &filter.slices[i];
+				const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
+				FavProbe	probe = fav_probe_first(hash, region_size);
+
+				if (slice->nblocks < far_blocks)
+					continue;
+				CHECK(prefetched[expected++] == block + probe.lane * FAV_LANE_BYTES);
+				fav_probe_next(&probe);
+				CHECK(prefetched[expected++] == block + probe.lane * FAV_LANE_BYTES);
+			}
+			CHECK(nprefetched == expected);
+		}
+		for (i = 0; i < filter.nslices; i++)
+			free((void *) filter.slices[i].blocks);
+	}
 	test_end();
 }
 
@@ -488,6 +559,7 @@ main(void)
 		check_contains("AVX2", contains_avx2, contains_many_avx2);
 	}
 #endif
+	check_prefetch();
 	check_insert("what was chosen", choose_insert);
 	check_fill("what was chosen", choose_fill);
 	check_clear("what was chosen", choose_clear, choose_take);
