@@ -14,6 +14,10 @@
  * would, it is loaded.  Nobody knows the number of questions in advance; this way
  * a query that goes on asking has paid a quarter more than if it had loaded at once,
  * and the unlucky one that stops right after the load five times what it had to.
+ *
+ * A loaded value that is large still costs something: each question waits for its
+ * block to come from a far cache.  Where ids come in order the next one is fetched
+ * ahead, see fav_reader_look_ahead().
  */
 #include "reader.h"
 
