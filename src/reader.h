@@ -132,7 +132,7 @@ fav_reader_look_ahead(FavReader *reader, uint64 integer)
 	uint64		step = integer - reader->last_integer;
 
 	if (step == reader->last_step)
-		fav_prefetch(&reader->filter, fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
+		fav_fetch_ahead(&reader->filter, fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
 	reader->last_step = step;
 	reader->last_integer = integer;
 }

@@ -92,7 +92,7 @@ fav_slice_is_far(const FavSlice *slice, uint32_t region_size)
 __attribute__((always_inline))
 #endif
 static inline void
-fav_prefetch(const FavFilter *filter, uint64_t hash)
+fav_fetch_ahead(const FavFilter *filter, uint64_t hash)
 {
 	uint32_t	region_size = filter->params.region_size;
 	FavProbe	probe = fav_probe_first(hash, region_size);

@@ -233,7 +233,7 @@ check_prefetch(void)
 			size_t		expected = 0;
 
 			nprefetched = 0;
-			fav_prefetch(&filter, hash);
+			fav_fetch_ahead(&filter, hash);
 			for (i = filter.nslices; i-- > 0;)
 			{
 				const FavSlice *slice = &filter.slices[i];
