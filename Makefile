@@ -18,8 +18,11 @@ OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/core/*.c)))
 # compiler that fuses a*b+c, as most do where the processor can, rounds
 # differently, and the same filter would have other bytes on another machine.
 #
+# -falign-functions: the same code, moved by 48 bytes because another file had become
+# longer, was seen to take 7 ns more for a question, a fifth of the call.
+#
 # -isystem: our own code is held to -Wextra; PostgreSQL's headers are not ours.
-PG_CPPFLAGS = -Isrc -ffp-contract=off -isystem $(includedir_server)
+PG_CPPFLAGS = -Isrc -ffp-contract=off -falign-functions=64 -isystem $(includedir_server)
 PG_CFLAGS = -Wextra
 
 # Every file in sql/ is a test; one called setup, if there is one, goes first.
