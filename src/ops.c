@@ -168,20 +168,29 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 static pg_attribute_always_inline Datum
 contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
-	const uint8_t *small;
-	uint32_t	nrecent;
+	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
 	FavReader	local;
 	FavReader  *reader;
 
-	small = fav_get_small(fcinfo, filter_number, &nrecent);
-	if (small != NULL)
+	/* in its row, as most users have it: nothing to load, hardly anything to parse */
+	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
-		uint64_t	seed = fav_load64(small + fav_params_offset(nrecent) + FAV_PARAMS_AT_SEED);
+		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
+		size_t		size = VARSIZE_ANY_EXHDR(attribute);
+		uint32_t	nrecent;
 
-		PG_RETURN_BOOL(fav_recent_contains(small + FAV_AT_RECENT, nrecent,
-										   fav_hash_argument(fcinfo, kind, element_number, seed)));
+		if (fav_is_small(bytes, size, &nrecent))
+		{
+			uint64_t	seed = fav_load64(bytes + fav_params_offset(nrecent) + FAV_PARAMS_AT_SEED);
+
+			PG_RETURN_BOOL(fav_recent_contains(bytes + FAV_AT_RECENT, nrecent,
+											   fav_hash_argument(fcinfo, kind, element_number, seed)));
+		}
+		if (fav_open_single(&local.filter, bytes, size))
+			PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
+																		 local.filter.params.seed)));
 	}
-	reader = fav_get_reader(fcinfo, filter_number, &local);
+	reader = fav_find_reader(fcinfo, attribute, &local);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 reader->filter.params.seed)));
 }

@@ -90,22 +90,6 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 	return fav_find_reader(fcinfo, attribute, local);
 }
 
-/*
- * A small set in its row, not toasted in any way: nothing to load, hardly
- * anything to parse.  Gives the bytes of the value, or NULL if it is not one.
- */
-static inline const uint8_t *
-fav_get_small(FunctionCallInfo fcinfo, int number, uint32_t *nrecent)
-{
-	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
-	const uint8_t *bytes;
-
-	if (VARATT_IS_EXTERNAL(attribute) || VARATT_IS_COMPRESSED(attribute))
-		return NULL;
-	bytes = (const uint8_t *) VARDATA_ANY(attribute);
-	return fav_is_small(bytes, VARSIZE_ANY_EXHDR(attribute), nrecent) ? bytes : NULL;
-}
-
 /* Say that about so many questions follow: a few read blocks, many load all. */
 extern void fav_reader_expect(FavReader *reader, uint64 questions);
 
