@@ -112,6 +112,9 @@ EXECUTE again;
 RESET parallel_leader_participation;
 SELECT fav_count(fav_agg(n)), fav_agg(n) @> 3001 AS there FROM many WHERE i <= 200000;
 SELECT fav_agg(n) IS NULL AS is_null FROM many WHERE i < 0;
+-- so many small filters that the hashes of each worker go as a part
+SELECT plan_has('SELECT fav_union_agg(fav_add(NULL, n)) FROM many', '"Partial Mode": "Finalize"') AS finalize;
+SELECT a.n = e.n AS n FROM (SELECT fav_union_agg(fav_add(NULL, n))::bytea AS n FROM many) a, expected e;
 DROP AGGREGATE twin(bigint);
 DROP TABLE expected;
 DROP TABLE rows, parts, parallel, many, sent, sent2, sent3, sent4, sent5;
