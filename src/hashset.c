@@ -24,7 +24,7 @@
  */
 #include "hashset.h"
 
-#include "hashsort.h"
+#include "core/sort.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 

@@ -91,8 +91,10 @@ begin_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
 static Datum
 end_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
 {
+	const FavFilter *filter;
 	Datum		result;
 
+	fav_require(fav_editor_finish(editor, &filter));
 	if (argument->datum != NULL && !editor->changed)
 	{
 		fav_editor_close(editor);

@@ -6,41 +6,37 @@
  * which the list is wrong, so that neither a delete nor its undoing moves the whole
  * list.  When there are many of those the table takes all hashes, and the list none.
  *
+ * What was deleted lately is in a third place, in no order and unseen: it may be there
+ * twice, or have been deleted before.  Only when somebody asks whether a hash is deleted
+ * do these go to the table.  So a delete after the other does not wait for it.
+ *
  * A hash stays deleted until it is added again, the slices are empty, or the filter is
- * built anew.  To look for those that no slice reports any more would be in vain: what
- * is left of them are bits in marked regions, which are never cleared.
+ * built anew.  To look for those that no slice reports any more would be in vain: there
+ * are none.
  */
 #ifndef FAV_DELETED_H
 #define FAV_DELETED_H
 
 #include "filter.h"
 
-/*
- * A delete that left all but one bit of the element set is remembered in deleted
- * too: others soon set that one bit again, and the element would look present.
- * (With one bit an element, no delete leaves anything.)  Measured in
- * docs/ALGORITHM.md.
- */
-static inline bool
-fav_is_close(const FavSlice *slice, uint32_t missing)
+/* Make room for so many, at most FAV_DEL_AT_ONCE, so that fav_editor_hide() cannot fail. */
+extern FavStatus fav_editor_make_room_to_hide(FavEditor *editor, uint32_t count);
+
+static inline FavStatus
+fav_editor_prepare_hide(FavEditor *editor, uint32_t count)
 {
-	return missing <= 1 && missing < slice->k;
+	return editor->nfresh + count <= editor->fresh_room ? FAV_OK : fav_editor_make_room_to_hide(editor, count);
 }
 
-static inline bool
-fav_editor_is_deleted(const FavEditor *editor, uint64_t hash)
+/* A hash is deleted now, if `really`.  It may have been before. */
+static inline void
+fav_editor_hide(FavEditor *editor, uint64_t hash, bool really)
 {
-	bool		listed = editor->filter.ndeleted > 0 &&
-		fav_hashes_contain(editor->filter.deleted, editor->filter.ndeleted, hash);
-
-	return listed != fav_table_contains(&editor->changed_deleted, hash);
+	editor->fresh[editor->nfresh] = hash;
+	editor->nfresh += really;
 }
 
-/* Make room for so many changes, at most FAV_TABLE_AT_ONCE, so that fav_editor_hide() cannot fail. */
-extern FavStatus fav_editor_prepare_hide(FavEditor *editor, uint32_t count);
-
-/* A hash that was not deleted is so now. */
-extern void fav_editor_hide(FavEditor *editor, uint64_t hash);
+extern bool fav_editor_is_deleted(FavEditor *editor, uint64_t hash);
 
 /* A hash that was deleted is no more. */
 extern FavStatus fav_editor_unhide(FavEditor *editor, uint64_t hash);

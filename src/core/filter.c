@@ -34,9 +34,6 @@
  */
 #define GROWTH_MAX			8
 
-/* Elements that are deleted at once, their memory waited for together. */
-#define DEL_AT_ONCE			FAV_TABLE_AT_ONCE
-
 /*
  * Editing: begin and end
  */
@@ -62,6 +59,9 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->own_value = NULL;
 	editor->own_deleted = NULL;
 	fav_table_init(&editor->changed_deleted);
+	editor->fresh = NULL;
+	editor->nfresh = editor->fresh_room = 0;
+	editor->npending = 0;
 	editor->changed = false;
 	editor->filter.recent = end - 8 * source->nrecent;
 	if (source->nrecent > 0)
@@ -84,6 +84,8 @@ fav_editor_close(FavEditor *editor)
 	if (editor->own_deleted != NULL)
 		fav_free(editor->own_deleted);
 	fav_table_close(&editor->changed_deleted);
+	if (editor->fresh != NULL)
+		fav_free(editor->fresh);
 }
 
 void
@@ -132,24 +134,6 @@ fav_editor_own_slice(FavEditor *editor, uint32_t i)
 	fav_copy(editor->own_blocks[i], slice->blocks, size);
 	slice->blocks = editor->own_blocks[i];
 	return FAV_OK;
-}
-
-/*
- * The number of elements in the slices changes when an element becomes visible
- * in them or ceases to be.  An estimate: an add that meets a false positive is
- * taken for a re-add.
- */
-static inline void
-count_in(FavFilter *filter)
-{
-	if (filter->elements < FAV_MAX_ELEMENTS)
-		filter->elements++;
-}
-
-static inline void
-count_out(FavFilter *filter, uint64_t count)
-{
-	filter->elements -= filter->elements < count ? filter->elements : count;
 }
 
 /*
@@ -248,7 +232,7 @@ place(FavEditor *editor, FavRoom *room, uint64_t hash)
 	fav_room_choose(room, filter, &i);
 	fav_slice_insert(&filter->slices[i], editor->own_blocks[i], region_size, hash);
 	fav_room_inserted(room, filter, i, hash);
-	count_in(filter);
+	fav_count_in(filter);
 }
 
 /*
@@ -269,7 +253,7 @@ fill_with_recent(FavEditor *editor)
 	inserted -= (uint32_t) fav_slice_fill(&filter->slices[0], editor->own_blocks[0],
 										  filter->params.region_size, hashes, filter->nrecent, claimed);
 	while (inserted-- > 0)
-		count_in(filter);
+		fav_count_in(filter);
 }
 
 /*
@@ -364,10 +348,186 @@ in_recent(const FavEditor *editor, uint64_t hash)
 }
 
 bool
-fav_editor_contains(const FavEditor *editor, uint64_t hash)
+fav_editor_contains(FavEditor *editor, uint64_t hash)
 {
+	uint32_t	i;
+
+	for (i = 0; i < editor->npending; i++)
+		if (editor->pending[i] == hash)
+			return false;
 	return in_recent(editor, hash) ||
 		(fav_slices_report(&editor->filter, hash) && !fav_editor_is_deleted(editor, hash));
+}
+
+/* Take a hash out of recent, if it is there. */
+static bool
+remove_recent(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
+	uint32_t	i;
+
+	if (!fav_sketch_may_contain(&editor->sketch, hash))
+		return false;
+	for (i = 0; i < filter->nrecent; i++)
+		if (fav_load64(front + 8 * i) == hash)
+		{
+			memmove(front + 8, front, 8 * i);
+			filter->recent = front + 8;
+			filter->nrecent--;
+			editor->changed = true;
+			return true;
+		}
+	return false;
+}
+
+/*
+ * Take an element out of the slice that is its home, and may be written to.  Nobody looks
+ * whether it is deleted already: then it has at most one bit in an unmarked region there,
+ * and stays.
+ */
+static void
+take(FavEditor *editor, uint32_t home, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	FavSlice   *slice = &filter->slices[home];
+	int			own = fav_slice_take(slice, editor->own_blocks[home], filter->params.region_size, hash);
+	bool		stays = fav_stays(slice, own);
+	bool		gone = own != FAV_NOT_REPORTED && !stays;
+
+	/* Here and below: what cannot be predicted is written without a branch. */
+	fav_editor_hide(editor, hash, stays);
+	fav_count_out(filter, gone);
+	editor->changed |= gone;
+	if (slice->bits_set == 0)
+		drop_empty_slices(editor);
+}
+
+/*
+ * Nobody can tell which slice is the element's home, if any is: hide it, and hold on to its
+ * bits in all slices that report it, lest somebody deletes it again when just one of them
+ * does.
+ */
+static FavStatus
+hide_everywhere(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+	{
+		const FavSlice *slice = &filter->slices[i];
+		FavStatus	status;
+
+		if (!fav_block_contains(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+								region_size, slice->k, hash))
+			continue;
+		status = fav_editor_own_slice(editor, i);
+		if (status != FAV_OK)
+			return status;
+		fav_slice_claim(&filter->slices[i], editor->own_blocks[i], region_size, hash);
+		editor->changed = true;
+	}
+	fav_editor_hide(editor, hash, true);
+	return FAV_OK;
+}
+
+/* From any number of slices, and from recent. */
+static FavStatus
+del_anywhere(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	bool		recent = in_recent(editor, hash);
+	uint32_t	home = 0;
+	uint32_t	reporting;
+	FavStatus	status = FAV_OK;
+
+	prefetch_blocks(filter, hash);
+	reporting = fav_reporting(filter, hash, 2, &home);
+	if (reporting > 0)
+		status = fav_editor_prepare_hide(editor, 1);
+	if (status == FAV_OK && reporting == 1 && !recent)
+	{
+		status = fav_editor_own_slice(editor, home);
+		if (status == FAV_OK)
+			take(editor, home, hash);
+	}
+	else if (status == FAV_OK && reporting > 0 && (recent || !fav_editor_is_deleted(editor, hash)))
+	{
+		/* An element in recent need not have a home: what a slice reports may be a false positive. */
+		status = hide_everywhere(editor, hash);
+	}
+	if (recent && status == FAV_OK)
+		remove_recent(editor, hash);
+	return status;
+}
+
+/* Is there but one slice, which may be written to? */
+static inline bool
+has_own_slice(const FavEditor *editor)
+{
+	return editor->filter.nslices == 1 && editor->own_blocks[0] != NULL;
+}
+
+/* Delete many that are not in recent, where that is so. */
+static FavStatus
+take_many(FavEditor *editor, const uint64_t *hashes, uint32_t count)
+{
+	FavFilter  *filter = &editor->filter;
+	FavSlice   *slice = &filter->slices[0];
+	FavStatus	status = fav_editor_prepare_hide(editor, count);
+	size_t		gone;
+
+	if (status != FAV_OK)
+		return status;
+	editor->nfresh += (uint32_t) fav_slice_take_many(slice, editor->own_blocks[0], filter->params.region_size,
+													 hashes, count, editor->fresh + editor->nfresh, &gone);
+	fav_count_out(filter, gone);
+	editor->changed |= gone > 0;
+	if (slice->bits_set == 0)
+		drop_empty_slices(editor);
+	return FAV_OK;
+}
+
+/* Delete what is to be deleted.  From where it fails on, it is still to be. */
+static FavStatus
+del_pending(FavEditor *editor)
+{
+	FavStatus	status = FAV_OK;
+	uint32_t	done = 0;
+
+	while (done < editor->npending && status == FAV_OK)
+	{
+		uint32_t	end = done;
+
+		if (has_own_slice(editor))
+			while (end < editor->npending && !fav_sketch_may_contain(&editor->sketch, editor->pending[end]))
+				end++;
+		if (end > done)
+			status = take_many(editor, editor->pending + done, end - done);
+		else
+			status = del_anywhere(editor, editor->pending[end++]);
+		if (status == FAV_OK)
+			done = end;
+	}
+	editor->npending -= done;
+	memmove(editor->pending, editor->pending + done, editor->npending * sizeof(uint64_t));
+	return status;
+}
+
+FavStatus
+fav_editor_del(FavEditor *editor, uint64_t hash)
+{
+	if (editor->npending == FAV_DEL_AT_ONCE)
+	{
+		FavStatus	status = del_pending(editor);
+
+		if (status != FAV_OK)
+			return status;
+	}
+	editor->pending[editor->npending++] = hash;
+	return FAV_OK;
 }
 
 FavStatus
@@ -377,6 +537,12 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 	FavStatus	status;
 	uint8_t    *front;
 
+	if (editor->npending > 0)
+	{
+		status = del_pending(editor);
+		if (status != FAV_OK)
+			return status;
+	}
 	if (in_recent(editor, hash))
 		return FAV_OK;
 	if (filter->nrecent == FAV_RECENT_MAX)
@@ -391,7 +557,7 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 		if (status != FAV_OK)
 			return status;
 		if (fav_slices_report(filter, hash))
-			count_in(filter);
+			fav_count_in(filter);
 	}
 	editor->changed = true;
 
@@ -420,182 +586,19 @@ fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 	return edit_each(editor, hashes, count, fav_editor_add);
 }
 
-/* Take a hash out of recent, if it is there. */
-static bool
-remove_recent(FavEditor *editor, uint64_t hash)
-{
-	FavFilter  *filter = &editor->filter;
-	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
-	uint32_t	i;
-
-	if (!fav_sketch_may_contain(&editor->sketch, hash))
-		return false;
-	for (i = 0; i < filter->nrecent; i++)
-		if (fav_load64(front + 8 * i) == hash)
-		{
-			memmove(front + 8, front, 8 * i);
-			filter->recent = front + 8;
-			filter->nrecent--;
-			editor->changed = true;
-			return true;
-		}
-	return false;
-}
-
-FavStatus
-fav_editor_del(FavEditor *editor, uint64_t hash)
-{
-	FavFilter  *filter = &editor->filter;
-	uint32_t	region_size = filter->params.region_size;
-	bool		recent = in_recent(editor, hash);
-	uint32_t	home = 0;
-	int			cleared = 0;
-	FavStatus	status = FAV_OK;
-
-	/* all that is waited for comes at the same time */
-	prefetch_blocks(filter, hash);
-	fav_table_prefetch(&editor->changed_deleted, hash);
-	if (fav_editor_is_deleted(editor, hash))
-		return FAV_OK;			/* so it is not in recent either */
-
-	/*
-	 * Clear only in the slice that is certainly its home.  When two report it nobody
-	 * can tell which is.  An element in recent need not have one: what the slice
-	 * reports may be a false positive.
-	 */
-	if (filter->nslices == 1 && editor->own_blocks[0] != NULL && !recent)
-	{
-		cleared = fav_slice_take(&filter->slices[0], editor->own_blocks[0], region_size, hash);
-		if (cleared == FAV_NOT_REPORTED)
-			return FAV_OK;
-	}
-	else
-	{
-		uint32_t	reporting = fav_reporting(filter, hash, 2, &home);
-
-		if (reporting == 0)
-		{
-			remove_recent(editor, hash);
-			return FAV_OK;
-		}
-		if (reporting == 1 && !recent)
-		{
-			status = fav_editor_own_slice(editor, home);
-			if (status != FAV_OK)
-				return status;
-			cleared = (int) fav_slice_clear(&filter->slices[home], editor->own_blocks[home], region_size, hash);
-		}
-	}
-
-	if (fav_is_close(&filter->slices[home], (uint32_t) cleared))
-	{
-		status = fav_editor_prepare_hide(editor, 1);
-		if (status != FAV_OK)
-		{
-			if (cleared > 0)
-				fav_slice_restore(&filter->slices[home], editor->own_blocks[home], region_size, hash);
-			return status;
-		}
-		fav_editor_hide(editor, hash);
-	}
-	if (recent)
-		remove_recent(editor, hash);
-	editor->changed = true;
-	count_out(filter, 1);
-	drop_empty_slices(editor);
-	return FAV_OK;
-}
-
-/*
- * Delete at most DEL_AT_ONCE elements from the only slice, which may be written to, or
- * from recent.  In which order does not matter: a delete does not change what another
- * finds, unless it is of the same element.
- */
-static FavStatus
-del_some(FavEditor *editor, const uint64_t *hashes, size_t count)
-{
-	FavFilter  *filter = &editor->filter;
-	FavSlice   *slice = &filter->slices[0];
-	uint64_t	taken[DEL_AT_ONCE];
-	uint64_t	close[DEL_AT_ONCE];
-	uint64_t	singly[DEL_AT_ONCE];
-	int			cleared[DEL_AT_ONCE];
-	size_t		ntaken = 0;
-	size_t		nclose = 0;
-	size_t		nsingly = 0;
-	uint64_t	gone = 0;
-	FavStatus	status = fav_editor_prepare_hide(editor, (uint32_t) count);
-	size_t		i;
-
-	if (status != FAV_OK)
-		return status;
-
-	/* Here and below: what cannot be predicted is written without a branch. */
-	for (i = 0; i < count; i++)
-		fav_table_prefetch(&editor->changed_deleted, hashes[i]);
-	for (i = 0; i < count; i++)
-	{
-		bool		recent = fav_sketch_may_contain(&editor->sketch, hashes[i]);
-
-		singly[nsingly] = hashes[i];
-		nsingly += recent;
-		taken[ntaken] = hashes[i];
-		ntaken += !recent & !fav_editor_is_deleted(editor, hashes[i]);
-	}
-	fav_slice_take_many(slice, editor->own_blocks[0], filter->params.region_size, taken, ntaken, cleared);
-	for (i = 0; i < ntaken; i++)
-	{
-		bool		reported = cleared[i] != FAV_NOT_REPORTED;
-		bool		is_close = fav_is_close(slice, (uint32_t) cleared[i]);
-
-		close[nclose] = taken[i];
-		nclose += is_close;
-		gone += reported & !is_close;
-	}
-	for (i = 0; i < nclose; i++)
-	{
-		/* the same element may have come twice */
-		if (fav_editor_is_deleted(editor, close[i]))
-			continue;
-		fav_editor_hide(editor, close[i]);
-		gone++;
-	}
-	if (gone > 0)
-	{
-		editor->changed = true;
-		count_out(filter, gone);
-		drop_empty_slices(editor);
-	}
-	return edit_each(editor, singly, nsingly, fav_editor_del);
-}
-
 FavStatus
 fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 {
-	FavStatus	status = FAV_OK;
-
-	while (count > 0 && status == FAV_OK)
-	{
-		size_t		now = 1;
-
-		if (editor->filter.nslices == 1 && editor->own_blocks[0] != NULL)
-		{
-			now = count < DEL_AT_ONCE ? count : DEL_AT_ONCE;
-			status = del_some(editor, hashes, now);
-		}
-		else
-			status = fav_editor_del(editor, *hashes);
-		hashes += now;
-		count -= now;
-	}
-	return status;
+	return edit_each(editor, hashes, count, fav_editor_del);
 }
 
 FavStatus
 fav_editor_finish(FavEditor *editor, const FavFilter **result)
 {
-	FavStatus	status = fav_editor_list_deleted(editor);
+	FavStatus	status = del_pending(editor);
 
+	if (status == FAV_OK)
+		status = fav_editor_list_deleted(editor);
 	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
 		status = FAV_TOO_LARGE;
 	*result = &editor->filter;

@@ -34,6 +34,9 @@ typedef struct FavSketch
 	uint64_t	words[FAV_SKETCH_BITS / 64];
 } FavSketch;
 
+/* So many elements are deleted at once, their memory waited for together. */
+#define FAV_DEL_AT_ONCE		64
+
 typedef struct FavEditor
 {
 	FavFilter	filter;			/* as it is now, but for the deleted hashes */
@@ -41,8 +44,13 @@ typedef struct FavEditor
 	uint8_t    *own_value;		/* the slice is in there as it was built; NULL: none is */
 	size_t		zeroed;			/* so many bytes of its blocks are ready to be filled */
 	uint8_t    *own_deleted;	/* the list of the filter; NULL: it is untouched */
-	bool		changed;		/* anything at all, since it was opened */
+	bool		changed;		/* anything at all, since it was opened; certain once it is finished */
 	FavTable	changed_deleted;	/* hashes for which the list is wrong */
+	uint64_t   *fresh;			/* hashes that were deleted lately, see deleted.h; NULL: no room yet */
+	uint32_t	nfresh;
+	uint32_t	fresh_room;
+	uint64_t	pending[FAV_DEL_AT_ONCE];	/* to be deleted: not in the set any more */
+	uint32_t	npending;
 	FavSketch	sketch;			/* of recent */
 	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
 } FavEditor;
@@ -162,11 +170,16 @@ extern bool fav_editor_end_build(FavEditor *editor);
 extern uint8_t *fav_editor_take_value(FavEditor *editor);
 
 extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
-extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
+extern bool fav_editor_contains(FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
+
+/*
+ * A delete is put off until there are many, or until the next add or the end of the edit.
+ * If there is not enough memory for it then, it is that which fails, and may be tried again.
+ */
 extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
 
-/* One after the other, until one fails.  A delete takes less time this way. */
+/* One after the other, until one fails. */
 extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
@@ -178,6 +191,23 @@ extern void fav_editor_close(FavEditor *editor);
  */
 extern FavStatus fav_size_next_slice(const FavFilter *filter, FavSlice *slice);
 extern FavStatus fav_make_blocks(const FavFilter *filter, FavSlice *slice, uint8_t **blocks);
+
+/*
+ * The number of elements in the slices changes when an element becomes visible
+ * in them or ceases to be.  An estimate: an add that meets a false positive is
+ * taken for a re-add.
+ */
+static inline void
+fav_count_in(FavFilter *filter)
+{
+	filter->elements += filter->elements < FAV_MAX_ELEMENTS;
+}
+
+static inline void
+fav_count_out(FavFilter *filter, uint64_t count)
+{
+	filter->elements -= filter->elements < count ? filter->elements : count;
+}
 
 /*
  * For union.c.  Make slice i writable; give the editor a deleted list of its own

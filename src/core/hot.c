@@ -356,17 +356,41 @@ fill_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_
 	return fill(slice, blocks, region_size, hashes, count, doubtful, insert);
 }
 
-static uint32_t
-clear_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+/*
+ * Clear the bits of an element that are in unmarked regions, or set them again.  Returns
+ * how many that changes.
+ */
+typedef uint32_t (*ChangeOwnBits) (uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k, bool set);
+
+/* Any number of groups, in any number of lanes. */
+static ALWAYS_INLINE int
+take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash,
+	 LaneHasAll has_all, LaneHasSome has_some, ChangeOwnBits change_own_bits)
 {
 	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+	uint32_t	own;
+
+	if (!block_has(block, region_size, hash, slice->k, (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES,
+				   fav_probe_product(hash, 0), has_all, has_some))
+		return FAV_NOT_REPORTED;
+	own = change_own_bits(block, region_size, hash, slice->k, false);
+	if (!fav_stays(slice, (int) own))
+		slice->bits_set -= own;
+	else if (own > 0)
+		change_own_bits(block, region_size, hash, slice->k, true);
+	return (int) own;
+}
+
+static ALWAYS_INLINE uint32_t
+change_own_bits(uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k, bool set)
+{
 	uint8_t    *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	cleared = 0;
+	uint32_t	changed = 0;
 	uint32_t	left;
 	uint32_t	count;
 
-	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
+	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
@@ -376,40 +400,51 @@ clear_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t has
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
 			uint64_t	old = fav_load64(lane + 8 * word);
-			uint64_t	own = old & masks[word] & ~fav_load64(tracker + 8 * word);
+			uint64_t	own = (set ? ~old : old) & masks[word] & ~fav_load64(tracker + 8 * word);
 
-			fav_store64(lane + 8 * word, old & ~own);
-			cleared += own != 0;
+			fav_store64(lane + 8 * word, old ^ own);
+			changed += own != 0;
 		}
 	}
-	slice->bits_set -= cleared;
-	return cleared;
-}
-
-/* Any number of groups, in any number of lanes. */
-static ALWAYS_INLINE int
-take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash,
-	 uint32_t (*clear) (FavSlice *, uint8_t *, uint32_t, uint64_t))
-{
-	if (!fav_block_contains(blocks + fav_slice_block_offset(slice, region_size, hash), region_size, slice->k, hash))
-		return FAV_NOT_REPORTED;
-	return (int) clear(slice, blocks, region_size, hash);
+	return changed;
 }
 
 static int
 take_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
-	return take(slice, blocks, region_size, hash, clear_plain);
+	return take(slice, blocks, region_size, hash, has_all, has_some, change_own_bits);
 }
 
-static void
-take_many_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
-				size_t count, int *cleared)
+typedef int (*Take) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
+
+static ALWAYS_INLINE size_t
+take_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes, size_t count,
+		  uint64_t *staying, size_t *gone, Take take)
 {
+	FavSlice	now = *slice;	/* which the writes to blocks cannot change, for the compiler */
+	size_t		nstaying = 0;
+	size_t		reported = 0;
 	size_t		i;
 
 	for (i = 0; i < count; i++)
-		cleared[i] = take_plain(slice, blocks, region_size, hashes[i]);
+	{
+		int			own = take(&now, blocks, region_size, hashes[i]);
+
+		/* which of them stay cannot be predicted: no branch */
+		staying[nstaying] = hashes[i];
+		nstaying += fav_stays(&now, own);
+		reported += own != FAV_NOT_REPORTED;
+	}
+	slice->bits_set = now.bits_set;
+	*gone = reported - nstaying;
+	return nstaying;
+}
+
+static size_t
+take_many_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes, size_t count,
+				uint64_t *staying, size_t *gone)
+{
+	return take_many(slice, blocks, region_size, hashes, count, staying, gone, take_plain);
 }
 
 #ifdef HAVE_AVX2
@@ -625,40 +660,48 @@ insert_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, ui
 }
 
 __attribute__((target("avx2,popcnt")))
-static uint32_t
-clear_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+static ALWAYS_INLINE uint32_t
+change_own_bits_avx2(uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k, bool set)
 {
-	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
 	__m256i		marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	cleared = 0;
-	uint32_t	left = slice->k;
+	uint32_t	changed = 0;
+	uint32_t	left = k;
 
 	for (;; left -= FAV_LANE_WORDS, fav_probe_next(&probe))
 	{
 		__m256i    *lane = (__m256i *) (void *) (block + (size_t) probe.lane * FAV_LANE_BYTES);
 		__m256i		old = _mm256_loadu_si256(lane);
-		__m256i		own = _mm256_andnot_si256(marked, _mm256_and_si256(old, group_masks(probe.product, left)));
+		__m256i		own = _mm256_andnot_si256(marked, group_masks(probe.product, left));
 
-		_mm256_storeu_si256(lane, _mm256_andnot_si256(own, old));
-		cleared += nonzero_words(own);
+		own = set ? _mm256_andnot_si256(old, own) : _mm256_and_si256(old, own);
+		_mm256_storeu_si256(lane, _mm256_xor_si256(old, own));
+		changed += nonzero_words(own);
 		if (left <= FAV_LANE_WORDS)
 			break;
 	}
-	slice->bits_set -= cleared;
-	return cleared;
+	return changed;
 }
 
-/* The same as take() for two groups in two lanes; slice->bits_set is left to the caller. */
+__attribute__((target("avx2,popcnt")))
+static int
+take_any_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	return take(slice, blocks, region_size, hash, has_all_avx2, has_some_avx2, change_own_bits_avx2);
+}
+
+/* For two groups in two lanes, so with more than one bit an element. */
 __attribute__((target("avx2,popcnt")))
 static ALWAYS_INLINE int
-take_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+take_two_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
 	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
 	TwoGroups	groups = two_groups(block, region_size, hash, slice->k - FAV_LANE_WORDS);
 	__m256i		in_one = _mm256_loadu_si256(groups.one);
 	__m256i		in_two = _mm256_loadu_si256(groups.two);
 	__m256i		marked;
+	__m256i		cleared;
+	uint32_t	own;
 
 	/* a branch, but only the contract's breach makes it hard to predict */
 	if (!_mm256_testc_si256(in_one, groups.of_one) || !_mm256_testc_si256(in_two, groups.of_two))
@@ -666,65 +709,47 @@ take_two_avx2(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint
 	marked = _mm256_loadu_si256((const __m256i *) (void *) (block + (size_t) region_size * FAV_LANE_BYTES));
 	groups.of_one = _mm256_andnot_si256(marked, groups.of_one);
 	groups.of_two = _mm256_andnot_si256(marked, groups.of_two);
-	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(groups.of_one, in_one));
-	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(groups.of_two, in_two));
-	return (int) (nonzero_words(groups.of_one) + nonzero_words(groups.of_two));
+	own = nonzero_words(groups.of_one) + nonzero_words(groups.of_two);
+
+	/* all of them or none, without a branch */
+	cleared = _mm256_set1_epi64x(-(long long) (own > 1));
+	_mm256_storeu_si256(groups.one, _mm256_andnot_si256(_mm256_and_si256(groups.of_one, cleared), in_one));
+	_mm256_storeu_si256(groups.two, _mm256_andnot_si256(_mm256_and_si256(groups.of_two, cleared), in_two));
+	slice->bits_set -= own > 1 ? own : 0;
+	return (int) own;
 }
 
 __attribute__((target("avx2,popcnt")))
 static int
 take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
-	int			cleared;
-
 	if (!has_two_groups(slice, region_size))
-		return take(slice, blocks, region_size, hash, clear_avx2);
-	cleared = take_two_avx2(slice, blocks, region_size, hash);
-	if (cleared != FAV_NOT_REPORTED)
-		slice->bits_set -= (uint64_t) cleared;
-	return cleared;
+		return take_any_avx2(slice, blocks, region_size, hash);
+	if (region_size == USUAL_REGION_SIZE)
+		return take_two_avx2(slice, blocks, USUAL_REGION_SIZE, hash);
+	return take_two_avx2(slice, blocks, region_size, hash);
 }
 
-/* Many of two groups in two lanes, their memory waited for together. */
+/* Their memory is waited for together. */
 __attribute__((target("avx2,popcnt")))
-static ALWAYS_INLINE void
-take_many_two_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
-				   size_t count, int *cleared)
+static size_t
+take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes, size_t count,
+			   uint64_t *staying, size_t *gone)
 {
-	FavSlice	now = *slice;	/* which the writes to blocks cannot change, for the compiler */
-	uint64_t	all = 0;
 	size_t		i;
 
+	if (!has_two_groups(slice, region_size))
+		return take_many(slice, blocks, region_size, hashes, count, staying, gone, take_any_avx2);
 	for (i = 0; i < count; i++)
 	{
-		uint8_t    *block = blocks + fav_slice_block_offset(&now, region_size, hashes[i]);
+		uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hashes[i]);
 
 		__builtin_prefetch(block + (size_t) fav_probe_lane(hashes[i], region_size) * FAV_LANE_BYTES);
 		__builtin_prefetch(block + (size_t) region_size * FAV_LANE_BYTES);
 	}
-	for (i = 0; i < count; i++)
-	{
-		cleared[i] = take_two_avx2(&now, blocks, region_size, hashes[i]);
-		if (cleared[i] != FAV_NOT_REPORTED)
-			all += (uint64_t) cleared[i];
-	}
-	slice->bits_set -= all;
-}
-
-__attribute__((target("avx2,popcnt")))
-static void
-take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
-			   size_t count, int *cleared)
-{
-	size_t		i;
-
-	if (!has_two_groups(slice, region_size))
-		for (i = 0; i < count; i++)
-			cleared[i] = take_avx2(slice, blocks, region_size, hashes[i]);
-	else if (region_size == USUAL_REGION_SIZE)
-		take_many_two_avx2(slice, blocks, USUAL_REGION_SIZE, hashes, count, cleared);
-	else
-		take_many_two_avx2(slice, blocks, region_size, hashes, count, cleared);
+	if (region_size == USUAL_REGION_SIZE)
+		return take_many(slice, blocks, USUAL_REGION_SIZE, hashes, count, staying, gone, take_two_avx2);
+	return take_many(slice, blocks, region_size, hashes, count, staying, gone, take_two_avx2);
 }
 
 __attribute__((target("avx2,popcnt")))
@@ -759,7 +784,6 @@ choose(void)
 	fav_reporting = reporting_plain;
 	fav_slice_insert = insert_plain;
 	fav_slice_fill = fill_plain;
-	fav_slice_clear = clear_plain;
 	fav_slice_take = take_plain;
 	fav_slice_take_many = take_many_plain;
 #ifdef HAVE_AVX2
@@ -771,7 +795,6 @@ choose(void)
 		fav_reporting = reporting_avx2;
 		fav_slice_insert = insert_avx2;
 		fav_slice_fill = fill_avx2;
-		fav_slice_clear = clear_avx2;
 		fav_slice_take = take_avx2;
 		fav_slice_take_many = take_many_avx2;
 	}
@@ -822,13 +845,6 @@ choose_fill(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64
 	return fav_slice_fill(slice, blocks, region_size, hashes, count, doubtful);
 }
 
-static uint32_t
-choose_clear(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	choose();
-	return fav_slice_clear(slice, blocks, region_size, hash);
-}
-
 static int
 choose_take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
@@ -836,12 +852,12 @@ choose_take(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t has
 	return fav_slice_take(slice, blocks, region_size, hash);
 }
 
-static void
-choose_take_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes,
-				 size_t count, int *cleared)
+static size_t
+choose_take_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes, size_t count,
+				 uint64_t *staying, size_t *gone)
 {
 	choose();
-	fav_slice_take_many(slice, blocks, region_size, hashes, count, cleared);
+	return fav_slice_take_many(slice, blocks, region_size, hashes, count, staying, gone);
 }
 
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
@@ -858,10 +874,8 @@ void		(*fav_slice_insert) (FavSlice *slice, uint8_t *blocks, uint32_t region_siz
 size_t		(*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 							   const uint64_t *hashes, size_t count,
 							   uint64_t *doubtful) = choose_fill;
-uint32_t	(*fav_slice_clear) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
-								uint64_t hash) = choose_clear;
 int			(*fav_slice_take) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 							   uint64_t hash) = choose_take;
-void		(*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+size_t		(*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 									const uint64_t *hashes, size_t count,
-									int *cleared) = choose_take_many;
+									uint64_t *staying, size_t *gone) = choose_take_many;

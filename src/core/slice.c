@@ -125,18 +125,6 @@ fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t
 }
 
 void
-fav_slice_restore(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	uint8_t    *tracker = tracker_of(block_of(slice, blocks, region_size, hash), region_size);
-	uint8_t		marks[FAV_LANE_BYTES];
-
-	/* an insert, but for the marks */
-	memcpy(marks, tracker, sizeof(marks));
-	fav_slice_insert(slice, blocks, region_size, hash);
-	memcpy(tracker, marks, sizeof(marks));
-}
-
-void
 fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint8_t *blocks)
 {
 	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;

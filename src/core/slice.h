@@ -68,25 +68,34 @@ extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
 							uint32_t region_size, uint64_t hash);
 
 /*
- * Take an element out whose only possible home is this slice: clear its bits in
- * unmarked regions.  Returns how many there were. (hot.c)
- */
-extern uint32_t (*fav_slice_clear) (FavSlice *slice, uint8_t *blocks,
-									uint32_t region_size, uint64_t hash);
-
-/*
- * The same, if the slice reports the element; FAV_NOT_REPORTED: it does not.  Of one, or
- * of many one after the other. (hot.c)
+ * Take an element out whose only possible home is this slice: clear its bits in unmarked
+ * regions.  FAV_NOT_REPORTED: the slice does not report it.  Otherwise returns how many
+ * such bits it had; if these are too few (fav_stays()) they are left as they are. (hot.c)
  */
 #define FAV_NOT_REPORTED	(-1)
 extern int	(*fav_slice_take) (FavSlice *slice, uint8_t *blocks,
 							   uint32_t region_size, uint64_t hash);
-extern void (*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
-									const uint64_t *hashes, size_t count, int *cleared);
 
-/* Undo a clear right after it: all bits of the element were set. */
-extern void fav_slice_restore(FavSlice *slice, uint8_t *blocks,
-							  uint32_t region_size, uint64_t hash);
+/*
+ * One after the other.  Elements whose bits were left go to `staying`, which has room for
+ * all.  Returns how many these are; *gone is how many others the slice reported. (hot.c)
+ */
+extern size_t (*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+									  const uint64_t *hashes, size_t count,
+									  uint64_t *staying, size_t *gone);
+
+/*
+ * An element of which a single bit were cleared would look present again as soon as
+ * somebody else sets that bit.  So it stays as it is, as if there were no bit to clear,
+ * and is remembered among the deleted.  (With one bit an element, no delete leaves
+ * anything.)  Measured in docs/ALGORITHM.md.
+ */
+static inline bool
+fav_stays(const FavSlice *slice, int own_bits)
+{
+	/* without a branch; FAV_NOT_REPORTED becomes a large number */
+	return (uint32_t) own_bits <= (slice->k > 1);
+}
 
 /*
  * Merge two slices of the same geometry into `blocks` (which may be either of

@@ -153,7 +153,7 @@ take_value(const Subject *subject, FavEditor *editor, Value *value)
 }
 
 static void
-check_members(const Subject *subject)
+check_members(Subject *subject)
 {
 	uint32_t	i;
 

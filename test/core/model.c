@@ -45,6 +45,7 @@ typedef struct Model
 
 static uint64_t total_operations;
 static uint64_t total_deletes;
+static uint64_t total_absent;
 static uint64_t total_members;
 static uint64_t total_questions;
 
@@ -146,6 +147,20 @@ model_del_many(Model *model)
 			model_forget(model, elements[i]);
 }
 
+/* What the filter can see is absent, deleted before or never added: nothing happens. */
+static void
+model_del_absent(Model *model, uint32_t element)
+{
+	uint64_t	hash = hash_of(model, element);
+
+	if (model->present[element] || fav_editor_contains(&model->editor, hash))
+		return;
+	CHECK(fav_editor_del(&model->editor, hash) == FAV_OK);
+	CHECK_THAT(!fav_editor_contains(&model->editor, hash), "element %u, absent, is there after a delete", element);
+	model->operations++;
+	total_absent++;
+}
+
 static inline uint32_t
 random_element(Model *model)
 {
@@ -235,6 +250,8 @@ step(Model *model, uint32_t adding)
 		if (model->live > 0 && adding < 100)
 			model_del_many(model);
 	}
+	else if (what <= 160)
+		model_del_absent(model, random_element(model));
 	else if (random_below(&model->random, 100) < adding)
 		model_add(model, random_element(model));
 	else if (model->live > 0)
@@ -377,9 +394,9 @@ main(int argc, char **argv)
 		growth(0.2, 3, next_random(&random));
 		growth(0.01, 7, next_random(&random));
 		growth(0.0001, 10, next_random(&random));
-		printf("model: %.1f million operations, of which %.1f million deletes; %.1f million questions for members, "
+		printf("model: %.1f million operations, of which %.1f million deletes and %.1f million of what is absent; %.1f million questions for members, "
 			   "%.1f million for others; %.0f s\n",
-			   (double) total_operations / 1e6, (double) total_deletes / 1e6, (double) total_members / 1e6,
+			   (double) total_operations / 1e6, (double) total_deletes / 1e6, (double) total_absent / 1e6, (double) total_members / 1e6,
 			   (double) total_questions / 1e6, (double) (clock() - start) / CLOCKS_PER_SEC);
 		fflush(stdout);
 	}

@@ -10,6 +10,9 @@
 /* More distinct ones than a table of two thirds of them would take at once. */
 #define UNIVERSE	30000
 
+/* So many elements the filter says it has: deleted ones are counted out. */
+#define ELEMENTS	1000000
+
 typedef struct Model
 {
 	uint64_t	hashes[UNIVERSE];	/* ascending */
@@ -76,6 +79,7 @@ open_empty(Model *model)
 	for (i = 0; i < 200; i++)
 		elements[i] = i * UINT64_C(0x0101010101010101);
 	CHECK(fav_editor_build(&model->editor, &DEFAULT_PARAMS, elements, 200) == FAV_OK);
+	model->editor.filter.elements = ELEMENTS;
 	memset(model->hidden, 0, sizeof(model->hidden));
 	model->count = 0;
 	model->value.bytes = NULL;
@@ -89,19 +93,31 @@ change(Model *model, uint32_t i)
 	if (model->hidden[i])
 	{
 		CHECK(fav_editor_unhide(&model->editor, model->hashes[i]) == FAV_OK);
+		fav_count_in(&model->editor.filter);
 		model->count--;
 	}
 	else
 	{
 		CHECK(fav_editor_prepare_hide(&model->editor, 1) == FAV_OK);
-		fav_editor_hide(&model->editor, model->hashes[i]);
+		fav_editor_hide(&model->editor, model->hashes[i], true);
 		model->count++;
 	}
 	model->hidden[i] = !model->hidden[i];
 }
 
+/* Hidden without a look whether it is already. */
 static void
-compare_all(const Model *model)
+hide_blindly(Model *model, uint32_t i)
+{
+	CHECK(fav_editor_prepare_hide(&model->editor, 1) == FAV_OK);
+	fav_editor_hide(&model->editor, model->hashes[(i + 1) % UNIVERSE], false);
+	fav_editor_hide(&model->editor, model->hashes[i], true);
+	model->count += !model->hidden[i];
+	model->hidden[i] = true;
+}
+
+static void
+compare_all(Model *model)
 {
 	uint32_t	i;
 
@@ -118,8 +134,17 @@ reopen(Model *model, bool go_on)
 	uint32_t	at = 0;
 	uint32_t	i;
 
-	CHECK(fav_editor_finish(&model->editor, &filter) == FAV_OK);
+	/* once more than there is memory for */
+	fail_allocation(go_on ? 1 : 0);
+	if (fav_editor_finish(&model->editor, &filter) != FAV_OK)
+	{
+		fail_allocation(0);
+		compare_all(model);
+		CHECK(fav_editor_finish(&model->editor, &filter) == FAV_OK);
+	}
+	fail_allocation(0);
 	CHECK(filter->ndeleted == model->count);
+	CHECK(filter->elements == ELEMENTS - model->count);
 	for (i = 0; i < UNIVERSE; i++)
 		if (model->hidden[i])
 		{
@@ -154,12 +179,15 @@ test_model(Spread spread, uint64_t seed)
 		uint32_t	first = (uint32_t) random_below(&random, UNIVERSE);
 		uint32_t	range = random_below(&random, 3) == 0 ? 100 : UNIVERSE;
 		bool		ascending = random_below(&random, 4) == 0;
+		bool		blindly = random_below(&random, 2) == 0;
 		uint32_t	i;
 
 		for (i = 0; i < changes; i++)
-			change(model, (first + (ascending ? i : (uint32_t) random_below(&random, range))) % UNIVERSE);
-		change(model, UNIVERSE - 1);
-		compare_all(model);
+			(blindly ? hide_blindly : change) (model, (first + (ascending ? i : (uint32_t) random_below(&random, range))) % UNIVERSE);
+		if (!blindly)
+			change(model, UNIVERSE - 1);
+		if (!blindly || random_below(&random, 2) == 0)
+			compare_all(model);
 		if (random_below(&random, 2) == 0)
 			reopen(model, random_below(&random, 3) > 0);
 	}
@@ -192,14 +220,18 @@ test_crowding(void)
 		for (i = 0; i < UNIVERSE - 1; i++)
 		{
 			const FavTable *table = &model->editor.changed_deleted;
-			uint64_t	hash = model->hashes[(i * UINT64_C(7919)) % (UNIVERSE - 1)];
+			uint32_t	j;
 
-			/* as seldom as it may be called */
-			if (i % FAV_TABLE_AT_ONCE == 0)
-				CHECK(fav_editor_prepare_hide(&model->editor, FAV_TABLE_AT_ONCE) == FAV_OK);
-			fav_editor_hide(&model->editor, hash);
-			if (table->count > 0)
+			/* as many as the table takes at once */
+			CHECK(fav_editor_prepare_hide(&model->editor, 1) == FAV_OK);
+			fav_editor_hide(&model->editor, model->hashes[(i * UINT64_C(7919)) % (UNIVERSE - 1)], true);
+			if (model->editor.nfresh < FAV_TABLE_AT_ONCE)
+				continue;
+			CHECK(fav_editor_is_deleted(&model->editor, model->hashes[(i * UINT64_C(7919)) % (UNIVERSE - 1)]));
+			CHECK(model->editor.nfresh == 0);
+			for (j = 0; j < FAV_TABLE_AT_ONCE && table->count > 0; j++)
 			{
+				uint64_t	hash = model->hashes[((i - j) * UINT64_C(7919)) % (UNIVERSE - 1)];
 				uint32_t	distance = (uint32_t) ((size_t) (fav_table_find(table, hash) - table->slots) / 8 -
 												   (size_t) (hash >> (64 - table->bits)));
 
@@ -239,16 +271,23 @@ test_no_memory(void)
 			uint32_t	at = (uint32_t) random_below(&random, UNIVERSE);
 			FavStatus	status;
 
+			hide_blindly(model, at);
 			fail_allocation(1);
-			status = fav_editor_prepare_hide(&model->editor, 1);
+			status = i % 2 ? fav_editor_unhide(&model->editor, model->hashes[at]) :
+				fav_editor_is_deleted(&model->editor, model->hashes[at]) ? FAV_OK : FAV_DOUBTFUL;
 			fail_allocation(0);
-			if (status != FAV_OK)
+			if (status == FAV_OK && i % 2)
 			{
-				CHECK(status == FAV_NO_MEMORY);
+				fav_count_in(&model->editor.filter);
+				model->hidden[at] = false;
+				model->count--;
+			}
+			if (status != FAV_OK || model->editor.nfresh > 0)
+			{
+				CHECK(status == FAV_NO_MEMORY || (i % 2 == 0 && status == FAV_OK));
 				compare_all(model);
 				failed++;
 			}
-			change(model, at);
 		}
 		reopen(model, false);
 		fav_editor_close(&model->editor);
@@ -297,7 +336,7 @@ test_damaged(void)
 				else
 				{
 					CHECK(fav_editor_prepare_hide(&editor, 1) == FAV_OK);
-					fav_editor_hide(&editor, hash);
+					fav_editor_hide(&editor, hash, true);
 				}
 				if (random_below(&random, 2000) == 0)
 					CHECK(fav_editor_finish(&editor, &filter) == FAV_OK);

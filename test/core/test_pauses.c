@@ -290,7 +290,7 @@ do_merge(const Sources *sources)
 	/* what is in recent, too, is hidden, not cleared */
 	CHECK(fav_editor_add(&editor, sources->hashes[0]) == FAV_OK);
 	CHECK(fav_editor_del(&editor, sources->hashes[0]) == FAV_OK);
-	CHECK(editor.changed_deleted.count == 1);
+	CHECK(editor.npending == 1);
 	return finish(&editor);
 }
 

@@ -1,6 +1,6 @@
 /*
  * server.h
- *		As much of PostgreSQL as hashset.c, hashpart.c and hashsort.c need, to be compiled without.
+ *		As much of PostgreSQL as hashset.c and hashpart.c need, to be compiled without.
  *		Stands in for fav.h (the Makefile defines FAV_H) and for the headers
  *		in this folder.
  */
@@ -46,11 +46,5 @@ typedef void *MemoryContext;
 /* Never NULL, as in the server. */
 extern void *server_alloc(size_t size);
 extern void *server_realloc(void *memory, size_t size);
-
-static inline int
-pg_leftmost_one_pos64(uint64 word)
-{
-	return 63 - __builtin_clzll(word);
-}
 
 #endif							/* FAV_TEST_SERVER_H */

@@ -1,21 +1,21 @@
 /*
- * hashsort.h
+ * sort.h
  *		Sorting 64-bit hashes, which are spread evenly unless somebody chose them.
  *		Takes time in proportion to their number, whatever they are, and looks
- *		for a cancel.
+ *		for a cancel (fav_pause()).
  */
-#ifndef FAV_HASHSORT_H
-#define FAV_HASHSORT_H
+#ifndef FAV_SORT_H
+#define FAV_SORT_H
 
-#include "fav.h"
+#include "filter.h"
 
 /*
  * Sort hashes whose bits from `bits` upwards are all the same.  `scratch` has room
  * for as many.  Both arrays are overwritten; returns the one that has the result.
  */
-extern uint64 *fav_sort_hashes(uint64 *hashes, size_t count, int bits, uint64 *scratch);
+extern uint64_t *fav_sort_hashes(uint64_t *hashes, size_t count, int bits, uint64_t *scratch);
 
 /* Copy without the duplicates of a sorted list, which may be copied onto itself. */
-extern size_t fav_copy_unique(uint64 *to, const uint64 *from, size_t count);
+extern size_t fav_copy_unique(uint64_t *to, const uint64_t *from, size_t count);
 
-#endif							/* FAV_HASHSORT_H */
+#endif							/* FAV_SORT_H */

@@ -1,29 +1,37 @@
 /*
- * hashsort.c
- *		See hashsort.h.
+ * sort.c
+ *		See sort.h.
  */
-#include "hashsort.h"
-
-#include "miscadmin.h"
-#include "port/pg_bitutils.h"
+#include "sort.h"
 
 /* So many fit the processor's cache. */
 #define CACHED				8192
 
 /* Passes over all hashes look for a cancel once in so many. */
-#define INTERRUPT_EVERY		((size_t) 1 << 18)
+#define PAUSE_EVERY			((size_t) 1 << 18)
 
 /* So many are sorted by insertion alone. */
 #define INSERTED_MAX		32
 
+/* The highest bit that is set; there is one. */
+static inline int
+leading_bit(size_t number)
+{
+	int			bit = 0;
+
+	while (number >>= 1)
+		bit++;
+	return bit;
+}
+
 static void
-sort_by_insertion(uint64 *hashes, size_t count)
+sort_by_insertion(uint64_t *hashes, size_t count)
 {
 	size_t		i;
 
 	for (i = 1; i < count; i++)
 	{
-		uint64		hash = hashes[i];
+		uint64_t		hash = hashes[i];
 		size_t		at = i;
 
 		for (; at > 0 && hashes[at - 1] > hash; at--)
@@ -34,9 +42,9 @@ sort_by_insertion(uint64 *hashes, size_t count)
 
 /* However many, with looks for a cancel. */
 static inline void
-copy_hashes(uint64 *to, const uint64 *from, size_t count)
+copy_hashes(uint64_t *to, const uint64_t *from, size_t count)
 {
-	fav_copy((uint8_t *) to, (const uint8_t *) from, count * sizeof(uint64));
+	fav_copy((uint8_t *) to, (const uint8_t *) from, count * sizeof(uint64_t));
 }
 
 /*
@@ -44,29 +52,29 @@ copy_hashes(uint64 *to, const uint64 *from, size_t count)
  * Slower than the ways below, but takes the same time for any hashes in any order.
  */
 static void
-sort_by_bytes(uint64 *from, size_t count, uint64 *to)
+sort_by_bytes(uint64_t *from, size_t count, uint64_t *to)
 {
-	uint64	   *result = to;
+	uint64_t	   *result = to;
 	int			shift;
 
 	for (shift = 0; shift < 64; shift += 8)
 	{
 		size_t		next[257] = {0};
-		uint64	   *swap = from;
+		uint64_t	   *swap = from;
 		size_t		i;
 
 		for (i = 0; i < count; i++)
 		{
-			if (i % INTERRUPT_EVERY == 0)
-				CHECK_FOR_INTERRUPTS();
+			if (i % PAUSE_EVERY == 0)
+				fav_pause();
 			next[(from[i] >> shift & 255) + 1]++;
 		}
 		for (i = 1; i < 256; i++)
 			next[i] += next[i - 1];
 		for (i = 0; i < count; i++)
 		{
-			if (i % INTERRUPT_EVERY == 0)
-				CHECK_FOR_INTERRUPTS();
+			if (i % PAUSE_EVERY == 0)
+				fav_pause();
 			to[next[from[i] >> shift & 255]++] = from[i];
 		}
 		from = to;
@@ -85,9 +93,9 @@ sort_by_bytes(uint64 *from, size_t count, uint64 *to)
  * sorted by bytes.  `from` is overwritten.
  */
 static void
-sort_bucket(uint64 *from, size_t count, int bits, uint64 *to)
+sort_bucket(uint64_t *from, size_t count, int bits, uint64_t *to)
 {
-	uint16		next[CACHED + 1];
+	uint16_t		next[CACHED + 1];
 	int			digit;
 	int			shift;
 	size_t		nplaces;
@@ -101,19 +109,20 @@ sort_bucket(uint64 *from, size_t count, int bits, uint64 *to)
 	}
 	if (count <= 1)
 	{
-		memcpy(to, from, count * sizeof(uint64));
+		memcpy(to, from, count * sizeof(uint64_t));
 		return;
 	}
-	digit = Min(pg_leftmost_one_pos64(count), bits);
+	digit = leading_bit(count);
+	if (digit > bits)
+		digit = bits;
 	shift = bits - digit;
-	Assert(digit >= 0 && digit < 64 && shift >= 0 && shift < 64);
 	nplaces = (size_t) 1 << digit;
-	memset(next, 0, (nplaces + 1) * sizeof(uint16));
+	memset(next, 0, (nplaces + 1) * sizeof(uint16_t));
 	for (i = 0; i < count; i++)
 		next[(from[i] >> shift & (nplaces - 1)) + 1]++;
 	for (i = 1; i <= nplaces; i++)
 	{
-		crowd = Max(crowd, next[i]);
+		crowd = next[i] > crowd ? next[i] : crowd;
 		next[i] += next[i - 1];
 	}
 	if (crowd > 32)
@@ -130,10 +139,10 @@ sort_bucket(uint64 *from, size_t count, int bits, uint64 *to)
  * By the leading bits into buckets that fit the processor's cache, and then each
  * bucket.
  */
-uint64 *
-fav_sort_hashes(uint64 *hashes, size_t count, int bits, uint64 *scratch)
+uint64_t *
+fav_sort_hashes(uint64_t *hashes, size_t count, int bits, uint64_t *scratch)
 {
-	int			digit = count <= CACHED / 2 ? 0 : pg_leftmost_one_pos64(count / (CACHED / 4));
+	int			digit = count <= CACHED / 2 ? 0 : leading_bit(count / (CACHED / 4));
 	int			shift = bits - digit;
 	size_t		nbuckets = (size_t) 1 << digit;
 	size_t	   *end;
@@ -150,34 +159,40 @@ fav_sort_hashes(uint64 *hashes, size_t count, int bits, uint64 *scratch)
 		sort_bucket(hashes, count, bits, scratch);
 		return scratch;
 	}
-	end = palloc0((nbuckets + 1) * sizeof(size_t));
+	end = fav_alloc((nbuckets + 1) * sizeof(size_t));
+	if (end == NULL)
+	{
+		sort_by_bytes(hashes, count, scratch);
+		return scratch;
+	}
+	memset(end, 0, (nbuckets + 1) * sizeof(size_t));
 	for (i = 0; i < count; i++)
 	{
-		if (i % INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
+		if (i % PAUSE_EVERY == 0)
+			fav_pause();
 		end[(hashes[i] >> shift & (nbuckets - 1)) + 1]++;
 	}
 	for (i = 1; i <= nbuckets; i++)
 		end[i] += end[i - 1];
 	for (i = 0; i < count; i++)
 	{
-		if (i % INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
+		if (i % PAUSE_EVERY == 0)
+			fav_pause();
 		scratch[end[hashes[i] >> shift & (nbuckets - 1)]++] = hashes[i];
 	}
 	for (i = 0; i < nbuckets; i++)
 	{
 		if (i % 64 == 0)
-			CHECK_FOR_INTERRUPTS();
+			fav_pause();
 		sort_bucket(scratch + start, end[i] - start, shift, hashes + start);
 		start = end[i];
 	}
-	pfree(end);
+	fav_free(end);
 	return hashes;
 }
 
 size_t
-fav_copy_unique(uint64 *to, const uint64 *from, size_t count)
+fav_copy_unique(uint64_t *to, const uint64_t *from, size_t count)
 {
 	size_t		kept = 0;
 	size_t		i;
@@ -186,8 +201,8 @@ fav_copy_unique(uint64 *to, const uint64 *from, size_t count)
 		return 0;
 	for (i = 0; i + 1 < count; i++)
 	{
-		if (i % INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
+		if (i % PAUSE_EVERY == 0)
+			fav_pause();
 		to[kept] = from[i];
 		kept += from[i] != from[i + 1];
 	}
