@@ -11,9 +11,13 @@
  */
 #define TAKE_OVER			8
 
-/* Room for what was deleted lately: more than the most goes to the table. */
+/*
+ * Room for what was deleted lately: more than the most goes to the table.  It grows by
+ * large steps, since memory that is not used yet costs nothing, and copying does.
+ */
 #define FRESH_FIRST			FAV_DEL_AT_ONCE
-#define FRESH_MAX			1048576
+#define FRESH_GROWTH		32
+#define FRESH_MAX			2097152
 
 /* A list instead of the one there is, and of the table. */
 static void
@@ -196,7 +200,7 @@ settle_fresh(FavEditor *editor)
 FavStatus
 fav_editor_make_room_to_hide(FavEditor *editor, uint32_t count)
 {
-	uint32_t	room = editor->fresh_room == 0 ? FRESH_FIRST : 4 * editor->fresh_room;
+	uint32_t	room = editor->fresh_room == 0 ? FRESH_FIRST : FRESH_GROWTH * editor->fresh_room;
 	uint64_t   *fresh = room <= FRESH_MAX ? fav_alloc(room * sizeof(uint64_t)) : NULL;
 
 	if (fresh == NULL)
