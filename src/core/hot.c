@@ -31,6 +31,9 @@
 /* A slice of so many bytes may not be in the processor's nearest caches. */
 #define PREFETCH_FROM	(128 * 1024)
 
+/* Of many questions or deletes, memory is fetched for so many ahead. */
+#define FETCHED_AHEAD	16
+
 /* The region size that filters have unless somebody asks for another. */
 #define USUAL_REGION_SIZE	7
 
@@ -184,30 +187,71 @@ contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contai
 }
 
 /*
- * Each question has the processor wait for memory once, if the filter is large.  So
- * all of them begin before the first is answered.
+ * Each question has the processor wait for memory once, if the slice is large.  So what
+ * a question will look at is fetched while those before it are answered.
  */
+static ALWAYS_INLINE void
+fetch_first_lane(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+{
+	__builtin_prefetch(slice->blocks + fav_slice_block_offset(slice, region_size, hash) +
+					   (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES);
+}
+
+static ALWAYS_INLINE bool
+is_far(const FavSlice *slice, uint32_t region_size)
+{
+	return fav_slice_bytes(slice, region_size) >= PREFETCH_FROM;
+}
+
+/* Any filter. */
+static ALWAYS_INLINE void
+contains_each(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes, size_t count,
+			  bool *answers, Contains contains)
+{
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	first_far = 0;
+	size_t		ahead;
+	uint32_t	i;
+	size_t		j;
+
+	/* the last slices are the largest */
+	while (first_far < filter->nslices && !is_far(&filter->slices[first_far], region_size))
+		first_far++;
+	ahead = first_far < filter->nslices ? FETCHED_AHEAD : 0;
+	for (j = 0; j < count + ahead; j++)
+	{
+		if (j < count)
+			for (i = first_far; i < filter->nslices; i++)
+				fetch_first_lane(&filter->slices[i], region_size, hashes[j]);
+		if (j >= ahead)
+			answers[j - ahead] = contains(filter, sketch, hashes[j - ahead]);
+	}
+}
+
+/* `otherwise` is contains_any. */
 static ALWAYS_INLINE void
 contains_many(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes, size_t count,
 			  bool *answers, Contains otherwise, RecentContains recent_contains,
 			  LaneHasAll has_all, LaneHasSome has_some)
 {
-	uint32_t	region_size = filter->params.region_size;
-	uint32_t	i;
+	const FavSlice *slice = &filter->slices[0];
+	size_t		fetched;
 	size_t		j;
 
-	for (i = 0; i < filter->nslices; i++)
+	if (!is_single(filter) || filter->params.region_size != USUAL_REGION_SIZE)
 	{
-		const FavSlice *slice = &filter->slices[i];
-
-		if (fav_slice_bytes(slice, region_size) < PREFETCH_FROM)
-			continue;
-		for (j = 0; j < count; j++)
-			__builtin_prefetch(slice->blocks + fav_slice_block_offset(slice, region_size, hashes[j]) +
-							   (size_t) fav_probe_lane(hashes[j], region_size) * FAV_LANE_BYTES);
+		contains_each(filter, sketch, hashes, count, answers, otherwise);
+		return;
 	}
-	for (j = 0; j < count; j++)
-		answers[j] = contains(filter, sketch, hashes[j], otherwise, recent_contains, has_all, has_some);
+	for (fetched = is_far(slice, USUAL_REGION_SIZE) ? 0 : count; fetched < count && fetched < FETCHED_AHEAD; fetched++)
+		fetch_first_lane(slice, USUAL_REGION_SIZE, hashes[fetched]);
+	for (j = 0; fetched < count; j++, fetched++)
+	{
+		fetch_first_lane(slice, USUAL_REGION_SIZE, hashes[fetched]);
+		answers[j] = contains_single(filter, sketch, hashes[j], USUAL_REGION_SIZE, recent_contains, has_all, has_some);
+	}
+	for (; j < count; j++)
+		answers[j] = contains_single(filter, sketch, hashes[j], USUAL_REGION_SIZE, recent_contains, has_all, has_some);
 }
 
 static ALWAYS_INLINE bool
@@ -417,6 +461,16 @@ take_plain(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash
 
 typedef int (*Take) (FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash);
 
+/* The first lane and the tracker. */
+static ALWAYS_INLINE void
+fetch_to_take(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hash);
+
+	__builtin_prefetch(block + (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES);
+	__builtin_prefetch(block + (size_t) region_size * FAV_LANE_BYTES);
+}
+
 static ALWAYS_INLINE size_t
 take_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes, size_t count,
 		  uint64_t *staying, size_t *gone, Take take)
@@ -424,11 +478,18 @@ take_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t
 	FavSlice	now = *slice;	/* which the writes to blocks cannot change, for the compiler */
 	size_t		nstaying = 0;
 	size_t		reported = 0;
+	size_t		fetched = 0;
 	size_t		i;
 
+	for (; fetched < count && fetched < FETCHED_AHEAD; fetched++)
+		fetch_to_take(&now, blocks, region_size, hashes[fetched]);
 	for (i = 0; i < count; i++)
 	{
-		int			own = take(&now, blocks, region_size, hashes[i]);
+		int			own;
+
+		if (fetched < count)
+			fetch_to_take(&now, blocks, region_size, hashes[fetched++]);
+		own = take(&now, blocks, region_size, hashes[i]);
 
 		/* which of them stay cannot be predicted: no branch */
 		staying[nstaying] = hashes[i];
@@ -730,23 +791,13 @@ take_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 	return take_two_avx2(slice, blocks, region_size, hash);
 }
 
-/* Their memory is waited for together. */
 __attribute__((target("avx2,popcnt")))
 static size_t
 take_many_avx2(FavSlice *slice, uint8_t *blocks, uint32_t region_size, const uint64_t *hashes, size_t count,
 			   uint64_t *staying, size_t *gone)
 {
-	size_t		i;
-
 	if (!has_two_groups(slice, region_size))
 		return take_many(slice, blocks, region_size, hashes, count, staying, gone, take_any_avx2);
-	for (i = 0; i < count; i++)
-	{
-		uint8_t    *block = blocks + fav_slice_block_offset(slice, region_size, hashes[i]);
-
-		__builtin_prefetch(block + (size_t) fav_probe_lane(hashes[i], region_size) * FAV_LANE_BYTES);
-		__builtin_prefetch(block + (size_t) region_size * FAV_LANE_BYTES);
-	}
 	if (region_size == USUAL_REGION_SIZE)
 		return take_many(slice, blocks, USUAL_REGION_SIZE, hashes, count, staying, gone, take_two_avx2);
 	return take_many(slice, blocks, region_size, hashes, count, staying, gone, take_two_avx2);

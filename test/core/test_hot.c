@@ -31,8 +31,9 @@ typedef void (*ContainsMany) (const FavFilter *filter, const FavSketch *sketch, 
 							  size_t count, bool *answers);
 
 /* Slices of random bits, of which so many are set that questions of k bits are met now and then. */
+/* `far`: so large that memory is fetched ahead for many questions. */
 static void
-make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, uint64_t *random)
+make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, bool far, uint64_t *random)
 {
 	uint32_t	i;
 
@@ -42,15 +43,16 @@ make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, uint64_t 
 	for (i = 0; i < nslices; i++)
 	{
 		FavSlice   *slice = &filter->slices[i];
+		size_t		made = 5 * fav_block_bytes(region_size);
 		size_t		size;
 		uint8_t    *blocks;
 		size_t		at;
 
-		slice->nblocks = 1 + (uint32_t) random_below(random, 5);
+		slice->nblocks = (far ? PREFETCH_FROM / (uint32_t) fav_block_bytes(region_size) : 0) + 1 + (uint32_t) random_below(random, 5);
 		slice->k = 1 + (uint32_t) random_below(random, FAV_MAX_K);
 		size = fav_slice_bytes(slice, region_size);
 		blocks = malloc(size);
-		for (at = 0; at < size * 8; at++)
+		for (at = 0; at < (size < made ? size : made) * 8; at++)
 		{
 			uint8_t		mask = (uint8_t) (1 << at % 8);
 
@@ -59,6 +61,8 @@ make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, uint64_t 
 			else
 				blocks[at / 8] &= (uint8_t) ~mask;
 		}
+		for (at = made; at < size; at++)
+			blocks[at] = blocks[at - made];
 		slice->blocks = blocks;
 	}
 }
@@ -78,7 +82,7 @@ check(const char *name, Reporting reporting)
 		uint32_t	question;
 		uint32_t	i;
 
-		make_slices(&filter, region_size, (uint32_t) random_below(&random, 5), &random);
+		make_slices(&filter, region_size, (uint32_t) random_below(&random, 5), false, &random);
 		for (question = 0; question < 200; question++)
 		{
 			uint64_t	hash = next_random(&random);
@@ -160,10 +164,11 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 		FavFilter	filter;
 		FavSketch	sketch;
 		bool		usual = run % 4 == 1;	/* a shape for which there is code of its own */
+		uint32_t	asked;
 		uint32_t	i;
 
 		make_slices(&filter, usual ? USUAL_REGION_SIZE : 1 + run % FAV_MAX_REGION_SIZE,
-					run % 2 ? 1 : (uint32_t) random_below(&random, 4), &random);
+					run % 2 ? 1 : (uint32_t) random_below(&random, 4), run % 16 < 2, &random);
 		if (usual)
 			filter.slices[0].k = FAV_LANE_WORDS + 1 + run / 4 % FAV_LANE_WORDS;
 		for (i = 0; i < 160; i++)
@@ -180,7 +185,10 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 		filter.deleted = lists[1];
 		qsort(lists[1], filter.ndeleted, 8, compare_hashes);
 		fav_sketch_recent(&sketch, &filter);
-		contains_all(&filter, run % 5 == 0 ? NULL : &sketch, hashes, 160, answers);
+		for (i = 0; i < 160; i++)
+			answers[i] = !contains_slowly(&filter, hashes[i]);
+		asked = run % 3 ? (uint32_t) random_below(&random, 161) : (uint32_t) random_below(&random, FETCHED_AHEAD + 2);
+		contains_all(&filter, run % 5 == 0 ? NULL : &sketch, hashes, asked, answers);
 		for (i = 0; i < 160; i++)
 		{
 			bool		expected = contains_slowly(&filter, hashes[i]);
@@ -188,8 +196,8 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 			answered[expected]++;
 			answered_usual[expected] += usual;
 			CHECK_THAT(contains_one(&filter, &sketch, hashes[i]) == expected &&
-					   contains_one(&filter, NULL, hashes[i]) == expected && answers[i] == expected,
-					   "run %u, question %u", run, i);
+					   contains_one(&filter, NULL, hashes[i]) == expected && (answers[i] == expected) == (i < asked),
+					   "run %u, question %u of %u", run, i, asked);
 		}
 		for (i = 0; i < filter.nslices; i++)
 			free((void *) filter.slices[i].blocks);
