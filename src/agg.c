@@ -271,6 +271,7 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 		state = fav_find_here(number);
 		if (state == NULL)
 			elog(ERROR, "state " UINT64_FORMAT " of fav_agg is not in this process", number);
+		elog(DEBUG2, "fav_agg: state " UINT64_FORMAT " was handed over", number);
 		PG_RETURN_POINTER(state);
 	}
 	if (size < sizeof(FavParams) + sizeof(uint64))
