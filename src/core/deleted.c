@@ -249,9 +249,8 @@ list_fresh(FavEditor *editor)
 	uint64_t	most = (uint64_t) filter->ndeleted + editor->nfresh;
 	uint32_t	in_list = 0;
 	uint32_t	count = 0;
-	uint64_t   *sorted = editor->fresh;
+	uint64_t   *sorted;
 	uint8_t    *list;
-	uint32_t	nsorted;
 	uint32_t	i;
 
 	if (most * 8 > FAV_MAX_SIZE)
@@ -259,12 +258,19 @@ list_fresh(FavEditor *editor)
 	list = fav_alloc(most * 8);
 	if (list == NULL)
 		return FAV_NO_MEMORY;
-	nsorted = (uint32_t) fav_copy_unique(sorted, fav_sort_hashes(sorted, editor->nfresh, 64, (uint64_t *) (void *) list),
-										 editor->nfresh);
-	for (i = 0; i < nsorted; i++)
+	sorted = fav_sort_hashes(editor->fresh, editor->nfresh, 64, (uint64_t *) (void *) list);
+	if (sorted != editor->fresh && filter->ndeleted > 0)
+	{
+		/* not from where it is written to, unless one hash after the other goes to the same place */
+		memcpy(editor->fresh, sorted, editor->nfresh * sizeof(uint64_t));
+		sorted = editor->fresh;
+	}
+	for (i = 0; i < editor->nfresh; i++)
 	{
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
+		if (i + 1 < editor->nfresh && sorted[i] == sorted[i + 1])
+			continue;
 		while (in_list < filter->ndeleted && fav_load64(filter->deleted + 8 * (size_t) in_list) < sorted[i])
 		{
 			if (in_list % FAV_PAUSE_HASHES == 0)
