@@ -94,7 +94,7 @@ static inline bool
 fav_stays(const FavSlice *slice, int own_bits)
 {
 	/* without a branch; FAV_NOT_REPORTED becomes a large number */
-	return (uint32_t) own_bits <= (slice->k > 1);
+	return (uint32_t) own_bits <= (slice->k > 1 ? 1U : 0U);
 }
 
 /*
