@@ -1,6 +1,6 @@
 /*
  * slice.c
- *		One FAV slice: claim, merge, and what a block holds.  The rest is in hot.c.
+ *		One FAV slice: claim, merge, and what a block holds.  The rest is in change.c.
  */
 #include "slice.h"
 

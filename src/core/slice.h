@@ -48,14 +48,14 @@ extern double fav_block_error(const uint8_t *block, uint32_t region_size, uint32
  * to; slice->bits_set is kept true.
  */
 
-/* Add an element: set its clear bits, mark the regions of those already set. (hot.c) */
+/* Add an element: set its clear bits, mark the regions of those already set. (change.c) */
 extern void (*fav_slice_insert) (FavSlice *slice, uint8_t *blocks,
 								 uint32_t region_size, uint64_t hash);
 
 /*
  * Add many, all different.  An element whose bits were all set already goes to
  * `doubtful`, which has room for all: it may have been there twice.  Returns how
- * many these are. (hot.c)
+ * many these are. (change.c)
  */
 extern size_t (*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 								 const uint64_t *hashes, size_t count, uint64_t *doubtful);
@@ -70,7 +70,7 @@ extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
 /*
  * Take an element out whose only possible home is this slice: clear its bits in unmarked
  * regions.  FAV_NOT_REPORTED: the slice does not report it.  Otherwise returns how many
- * such bits it had; if these are too few (fav_stays()) they are left as they are. (hot.c)
+ * such bits it had; if these are too few (fav_stays()) they are left as they are. (change.c)
  */
 #define FAV_NOT_REPORTED	(-1)
 extern int	(*fav_slice_take) (FavSlice *slice, uint8_t *blocks,
@@ -78,7 +78,7 @@ extern int	(*fav_slice_take) (FavSlice *slice, uint8_t *blocks,
 
 /*
  * One after the other.  Elements whose bits were left go to `staying`, which has room for
- * all.  Returns how many these are; *gone is how many others the slice reported. (hot.c)
+ * all.  Returns how many these are; *gone is how many others the slice reported. (change.c)
  */
 extern size_t (*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 									  const uint64_t *hashes, size_t count,

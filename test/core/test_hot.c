@@ -1,8 +1,7 @@
 /*
  * test_hot.c
  *		What is written for speed, in several ways, does the same as what is written
- *		for clarity.  Includes
- *		hot.c for its static functions.
+ *		for clarity.  Includes hot.c and change.c for their static functions.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -21,6 +20,7 @@ note_prefetch(const void *address, ...)
 }
 
 #define __builtin_prefetch(...) note_prefetch(__VA_ARGS__, 0)
+#include "../../src/core/change.c"
 #include "../../src/core/hot.c"
 #undef __builtin_prefetch
 
@@ -564,7 +564,7 @@ main(void)
 	check("the plain way", reporting_plain);
 	check_contains("the plain way", contains_plain, contains_many_plain);
 #ifdef HAVE_AVX2
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
+	if (fav_have_avx2())
 	{
 		check_insert("AVX2", insert_avx2);
 		check_fill("AVX2", fill_avx2);
