@@ -95,3 +95,12 @@ SELECT missing FROM fav_verify('views');
 
 DROP VIEW differences, shape;
 DROP TABLE pairs, pairs_fav, repeated, repeated_fav, numbers, numbers_fav, flags, flags_fav, views, few;
+
+-- What goes is gone also where what comes makes a first slice
+CREATE TABLE moved (k bigint, e bigint, PRIMARY KEY (k, e));
+INSERT INTO moved SELECT 1, e FROM generate_series(1, 100) e;
+SELECT fav_attach('moved', 'k', 'e');
+UPDATE moved SET e = e + 1000;
+SELECT fav_count(filter), cardinality(fav_filter(filter, ARRAY(SELECT generate_series(1::bigint, 100)))) AS gone,
+	fav_contains_all(filter, ARRAY(SELECT generate_series(1001::bigint, 1100))) AS come FROM moved_fav;
+DROP TABLE moved, moved_fav;

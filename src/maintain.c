@@ -242,6 +242,9 @@ edit_filter(const Maintenance *maintenance, Datum old, bool isnull, const Change
 
 	/* what goes first: it makes room */
 	edit_each(maintenance, &editor, changes, false);
+	/* the editor puts deletes off, and here its recent hashes are looked at */
+	if (editor.filter.nslices == 0)
+		fav_require(fav_editor_finish(&editor, &result));
 	if (editor.filter.nslices == 0 && editor.filter.nrecent + count_new(changes) > FAV_RECENT_MAX)
 		datum = outgrow_recent(maintenance, &editor, changes);
 	else

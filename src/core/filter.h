@@ -39,7 +39,7 @@ typedef struct FavSketch
 
 typedef struct FavEditor
 {
-	FavFilter	filter;			/* as it is now, but for the deleted hashes */
+	FavFilter	filter;			/* as it is now, but for deletes: whole once it is finished */
 	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* NULL: the slice is untouched */
 	uint8_t    *own_value;		/* the slice is in there as it was built; NULL: none is */
 	size_t		zeroed;			/* so many bytes of its blocks are ready to be filled */
