@@ -239,8 +239,8 @@ fav_editor_unhide(FavEditor *editor, uint64_t hash)
 }
 
 /*
- * The same for what was deleted lately, while there is nothing in the table.  Sorting all at
- * once takes less time than the table.
+ * Put what was deleted lately into the list, while there is nothing in the table.  Sorting all
+ * at once takes less time than the table.
  */
 static FavStatus
 list_fresh(FavEditor *editor)

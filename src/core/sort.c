@@ -31,7 +31,7 @@ sort_by_insertion(uint64_t *hashes, size_t count)
 
 	for (i = 1; i < count; i++)
 	{
-		uint64_t		hash = hashes[i];
+		uint64_t	hash = hashes[i];
 		size_t		at = i;
 
 		for (; at > 0 && hashes[at - 1] > hash; at--)
@@ -54,13 +54,13 @@ copy_hashes(uint64_t *to, const uint64_t *from, size_t count)
 static void
 sort_by_bytes(uint64_t *from, size_t count, uint64_t *to)
 {
-	uint64_t	   *result = to;
+	uint64_t   *result = to;
 	int			shift;
 
 	for (shift = 0; shift < 64; shift += 8)
 	{
 		size_t		next[257] = {0};
-		uint64_t	   *swap = from;
+		uint64_t   *swap = from;
 		size_t		i;
 
 		for (i = 0; i < count; i++)
@@ -95,7 +95,7 @@ sort_by_bytes(uint64_t *from, size_t count, uint64_t *to)
 static void
 sort_bucket(uint64_t *from, size_t count, int bits, uint64_t *to)
 {
-	uint16_t		next[CACHED + 1];
+	uint16_t	next[CACHED + 1];
 	int			digit;
 	int			shift;
 	size_t		nplaces;
