@@ -287,7 +287,7 @@ expect(bool right, const char *what)
 }
 
 static size_t
-ask_many(const FavFilter *filter, const FavSketch *sketch, const int64_t *ids, size_t count)
+ask_many(const FavAsker *asker, const int64_t *ids, size_t count)
 {
 	uint64_t	hashes[MANY];
 	bool		answers[MANY];
@@ -301,7 +301,7 @@ ask_many(const FavFilter *filter, const FavSketch *sketch, const int64_t *ids, s
 
 		for (i = 0; i < asked; i++)
 			hashes[i] = fav_hash_integer(ids[from + i], 0);
-		fav_contains_many(filter, sketch, hashes, asked, answers);
+		fav_ask_many(asker, hashes, asked, answers);
 		for (i = 0; i < asked; i++)
 			found += answers[i];
 	}
@@ -344,7 +344,7 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	FavEditor	editor;
 	const FavFilter *result;
 	FavFilter	filter;
-	FavSketch	sketch;
+	FavAsker	asker;
 	FavProblem	problem;
 	uint8_t    *memory;
 	uint8_t    *value;
@@ -369,27 +369,27 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	fav_write(result, value);
 	fav_editor_close(&editor);
 	expect(fav_open(&filter, value, size, size, &problem) == FAV_OK, "open");
-	fav_sketch_recent(&sketch, &filter);
+	fav_asker_init(&asker, &filter);
 
 	start = now();
 	for (i = 0, found = 0; i < ids->count; i++)
-		found += fav_contains_sketched(&filter, &sketch, fav_hash_integer(ids->outside[i], 0));
+		found += fav_ask(&asker, fav_hash_integer(ids->outside[i], 0));
 	times[0] = (now() - start) / (double) ids->count;
 	expect(found < ids->count / 50, "miss");
 
 	start = now();
 	for (i = 0, found = 0; i < ids->count; i++)
-		found += fav_contains_sketched(&filter, &sketch, fav_hash_integer(ids->shuffled[i], 0));
+		found += fav_ask(&asker, fav_hash_integer(ids->shuffled[i], 0));
 	times[1] = (now() - start) / (double) ids->count;
 	expect(found == ids->count, "hit");
 
 	start = now();
-	found = ask_many(&filter, &sketch, ids->outside, ids->count);
+	found = ask_many(&asker, ids->outside, ids->count);
 	times[4] = (now() - start) / (double) ids->count;
 	expect(found < ids->count / 50, "miss, many");
 
 	start = now();
-	found = ask_many(&filter, &sketch, ids->shuffled, ids->count);
+	found = ask_many(&asker, ids->shuffled, ids->count);
 	times[5] = (now() - start) / (double) ids->count;
 	expect(found == ids->count, "hit, many");
 

@@ -50,6 +50,7 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
 				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
+	fav_asker_init(&reader->asker, &reader->filter);
 }
 
 static inline size_t
@@ -126,8 +127,6 @@ load_first(FavReader *reader)
 		MemoryContextSwitchTo(old);
 		open_bytes(reader, head, value_size(reader));
 	}
-	fav_sketch_recent(&reader->sketch, &reader->filter);
-	reader->has_sketch = true;
 }
 
 static void
@@ -214,7 +213,6 @@ fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *l
 	if (VARATT_IS_EXTERNAL_ONDISK(attribute) && fcinfo->flinfo != NULL)
 		return cached_reader(fcinfo, attribute);
 	attribute = pg_detoast_datum_packed(attribute);
-	local->has_sketch = false;
 	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
 	return local;
 }
@@ -287,13 +285,13 @@ fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 	size_t		block_bytes = fav_block_bytes(filter->params.region_size);
 	uint32_t	i;
 
-	if ((!reader->has_sketch || fav_sketch_may_contain(&reader->sketch, hash)) &&
+	if (fav_sketch_may_contain(&reader->asker.sketch, hash) &&
 		fav_recent_contains(filter->recent, filter->nrecent, hash))
 		return true;
 	if (reader->fetched >= worth_loading(reader))
 	{
 		load_whole(reader);
-		return fav_contains(filter, hash);
+		return fav_ask(&reader->asker, hash);
 	}
 	for (i = filter->nslices; i-- > 0;)
 	{
@@ -319,6 +317,6 @@ fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count
 	/* single blocks, until the whole is loaded */
 	for (i = 0; i < count && !fav_reader_is_loaded(reader); i++)
 		answers[i] = fav_reader_fetch_contains(reader, hashes[i]);
-	fav_contains_many(&reader->filter, reader->has_sketch ? &reader->sketch : NULL,
-					  hashes + i, count - i, answers + i);
+	if (i < count)
+		fav_ask_many(&reader->asker, hashes + i, count - i, answers + i);
 }

@@ -15,7 +15,6 @@
 typedef struct FavReader
 {
 	struct varatt_external pointer; /* the key, for a reader in the cache */
-	bool		has_sketch;
 
 	/* for a reader in the cache: see fav_reader_look_ahead() */
 	bool		is_far;			/* whole, and too large for the nearest caches */
@@ -23,7 +22,7 @@ typedef struct FavReader
 	uint64		last_step;		/* to that, from the one before */
 
 	FavFilter	filter;			/* blocks are NULL while only the head is there */
-	FavSketch	sketch;			/* of recent, for a reader that is kept */
+	FavAsker	asker;			/* of the filter; then, only its sketch is good */
 
 	/* for a reader in the cache, too */
 	MemoryContext context;		/* holds all that was loaded; NULL: unused */
@@ -84,7 +83,7 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 		fav_open_single(&local->filter, (const uint8_t *) VARDATA_ANY(attribute), VARSIZE_ANY_EXHDR(attribute)))
 	{
 		/* in its row, and a few hundred elements: what most users have */
-		local->has_sketch = false;
+		fav_asker_init(&local->asker, &local->filter);
 		return local;
 	}
 	return fav_find_reader(fcinfo, attribute, local);
@@ -124,11 +123,9 @@ fav_reader_look_ahead(FavReader *reader, uint64 integer)
 static pg_attribute_always_inline bool
 fav_reader_contains(FavReader *reader, uint64_t hash)
 {
-	const FavFilter *filter = &reader->filter;
-
 	if (unlikely(!fav_reader_is_loaded(reader)))
 		return fav_reader_fetch_contains(reader, hash);
-	return fav_contains_sketched(filter, reader->has_sketch ? &reader->sketch : NULL, hash);
+	return fav_ask(&reader->asker, hash);
 }
 
 extern void fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count,

@@ -195,7 +195,7 @@ __attribute__((target("avx2")))
 static ALWAYS_INLINE __m256i
 group_masks(uint64_t product, uint32_t left)
 {
-	return _mm256_sllv_epi64(left < FAV_LANE_WORDS ? some_words(product, left) : _mm256_set1_epi64x(1),
+	return _mm256_sllv_epi64(left < FAV_LANE_WORDS ? some_words(product, &group_words[left - 1]) : _mm256_set1_epi64x(1),
 							 group_columns(product));
 }
 
@@ -219,18 +219,14 @@ __attribute__((target("avx2")))
 static ALWAYS_INLINE TwoGroups
 two_groups(uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t left)
 {
-	uint64_t	product = fav_probe_product(hash, 0);
-	size_t		lane = fav_probe_lane(hash, region_size);
+	LanePair	pair = lane_pair(hash, region_size);
+	uint64_t	second = fav_probe_product(hash, 1);
 	TwoGroups	groups;
 
-	groups.one = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
-	groups.of_one = group_masks(product, FAV_LANE_WORDS);
-	lane += fav_probe_stride(product, region_size);
-	if (lane >= region_size)
-		lane -= region_size;
-	product = fav_probe_product(hash, 1);
-	groups.two = (__m256i *) (void *) (block + lane * FAV_LANE_BYTES);
-	groups.of_two = _mm256_sllv_epi64(some_words(product, left), group_columns(product));
+	groups.one = (__m256i *) (void *) (block + lane_one(pair));
+	groups.of_one = group_masks(fav_probe_product(hash, 0), FAV_LANE_WORDS);
+	groups.two = (__m256i *) (void *) (block + lane_two(pair));
+	groups.of_two = _mm256_sllv_epi64(some_words(second, &group_words[left - 1]), group_columns(second));
 	return groups;
 }
 

@@ -64,19 +64,44 @@ extern bool (*fav_recent_contains) (const uint8_t *recent, uint32_t count, uint6
 extern uint32_t (*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 								  uint32_t *first);
 
+/* Reading (hot.c): is the hash in the filter? */
+extern bool (*fav_contains) (const FavFilter *filter, uint64_t hash);
+
+/* Which words of a lane a group of bits takes, by the word it begins with: a one in each. */
+typedef uint64_t FavGroupWords[FAV_LANE_WORDS][FAV_LANE_WORDS];
+
 /*
- * Reading (hot.c): is the hash in the filter?  A sketch of its recent hashes makes
- * that faster; NULL: none.  One question, or many at once.
+ * The same for many questions: whatever does not depend on the hash, like which code fits
+ * the shape of the filter, is found out once.  The filter must stay as it is meanwhile.
  */
-extern bool (*fav_contains_sketched) (const FavFilter *filter, const FavSketch *sketch,
-									  uint64_t hash);
-extern void (*fav_contains_many) (const FavFilter *filter, const FavSketch *sketch,
-								  const uint64_t *hashes, size_t count, bool *answers);
+typedef struct FavAsker FavAsker;
+
+struct FavAsker
+{
+	bool		(*contains) (const FavAsker *asker, uint64_t hash);
+	void		(*contains_many) (const FavAsker *asker, const uint64_t *hashes, size_t count,
+								  bool *answers);
+	const FavFilter *filter;
+	const uint8_t *blocks;		/* of the only slice, if it is of the usual shape, */
+	uint64_t	nblocks;
+	const FavGroupWords *second_words;	/* and for the second group of bits there */
+	bool		none_deleted;
+	FavSketch	sketch;			/* of recent */
+};
+
+extern void fav_asker_init(FavAsker *asker, const FavFilter *filter);
 
 static inline bool
-fav_contains(const FavFilter *filter, uint64_t hash)
+fav_ask(const FavAsker *asker, uint64_t hash)
 {
-	return fav_contains_sketched(filter, NULL, hash);
+	return asker->contains(asker, hash);
+}
+
+/* One after the other, but what they look at is fetched ahead. */
+static inline void
+fav_ask_many(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers)
+{
+	asker->contains_many(asker, hashes, count, answers);
 }
 
 /*
@@ -239,16 +264,6 @@ fav_sketch_may_contain(const FavSketch *sketch, uint64_t hash)
 	uint32_t	bit = (uint32_t) hash % FAV_SKETCH_BITS;
 
 	return sketch->words[bit / 64] >> bit % 64 & 1;
-}
-
-static inline void
-fav_sketch_recent(FavSketch *sketch, const FavFilter *filter)
-{
-	uint32_t	i;
-
-	fav_sketch_clear(sketch);
-	for (i = 0; i < filter->nrecent; i++)
-		fav_sketch_add(sketch, fav_load64(filter->recent + 8 * i));
 }
 
 /* Does some slice report the hash? */

@@ -13,8 +13,9 @@
  *		block	upper half of h, scaled to n (multiply-shift).  Ascending hashes
  *				thus fall into ascending blocks.
  *		lane	the bits come in groups of four, one lane to a group.  The lower
- *				half of h, scaled to R, is the first lane; a stride that depends
- *				on h leads to the next, round and round.
+ *				half of h, scaled to R, is the first lane; what that leaves over,
+ *				scaled to R - 1, is how many lanes are passed over on the way to
+ *				the next, round and round.
  *		column	one in each word (64 bits) of the lane: 6 bits each out of h * c0
  *				for the first group, h * c1 for the second, ...
  *
@@ -125,11 +126,16 @@ fav_probe_lane(uint64_t hash, uint32_t region_size)
 	return (uint32_t) ((hash & UINT32_MAX) * region_size >> 32);
 }
 
-/* From the lane of a group to that of the next, given the first product. */
+/*
+ * From the lane of a group to that of the next.  Together with the first lane: the lower
+ * half of the hash, scaled to the R * (R - 1) ways to choose two lanes.
+ */
 static inline uint32_t
-fav_probe_stride(uint64_t product, uint32_t region_size)
+fav_probe_stride(uint64_t hash, uint32_t region_size)
 {
-	return 1 + (uint32_t) ((product >> 22 & UINT16_MAX) * (region_size - 1) >> 16);
+	uint64_t	rest = (hash & UINT32_MAX) * region_size & UINT32_MAX;
+
+	return 1 + (uint32_t) (rest * (region_size - 1) >> 32);
 }
 
 /* The column in word `word` of the lane. */
@@ -155,7 +161,7 @@ fav_probe_first(uint64_t hash, uint32_t region_size)
 	probe.product = fav_probe_product(hash, 0);
 	probe.region_size = region_size;
 	probe.lane = fav_probe_lane(hash, region_size);
-	probe.stride = fav_probe_stride(probe.product, region_size);
+	probe.stride = fav_probe_stride(hash, region_size);
 	probe.group = 0;
 	return probe;
 }

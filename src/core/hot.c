@@ -47,8 +47,7 @@ count_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_
 	return reporting;
 }
 
-typedef bool (*Contains) (const FavFilter *filter, const FavSketch *sketch, uint64_t hash);
-typedef bool (*RecentContains) (const uint8_t *recent, uint32_t count, uint64_t hash);
+typedef bool (*Contains) (const FavAsker *asker, uint64_t hash);
 
 /* Is the hash there, which a slice reports? */
 static NOINLINE bool
@@ -58,79 +57,84 @@ contains_reported(const FavFilter *filter, uint64_t hash)
 		fav_recent_contains(filter->recent, filter->nrecent, hash);
 }
 
-/* Is the hash there, knowing whether a slice reports it? */
-static ALWAYS_INLINE bool
-contains_if(bool reported, const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
-			RecentContains recent_contains)
+/* Is the hash there, which no slice reports, but the sketch? */
+static NOINLINE bool
+contains_sketched(const FavFilter *filter, uint64_t hash)
 {
-	if (reported)
-		return filter->ndeleted == 0 || contains_reported(filter, hash);
-	if (sketch != NULL && !fav_sketch_may_contain(sketch, hash))
-		return false;
-	return recent_contains(filter->recent, filter->nrecent, hash);
+	return fav_recent_contains(filter->recent, filter->nrecent, hash);
 }
 
-/* One slice is what aggregates and rebuilds make, and two groups what error rates from 5 % to 0.1 % take. */
+/*
+ * One slice is what aggregates and rebuilds make, two groups are what error rates from 5 % to
+ * 0.1 % take, and the region size is hardly ever another than the default.
+ */
 static ALWAYS_INLINE bool
-is_single(const FavFilter *filter)
+is_usual(const FavFilter *filter)
 {
-	return filter->nslices == 1 && filter->slices[0].k - FAV_LANE_WORDS - 1 < FAV_LANE_WORDS;
+	return filter->nslices == 1 && filter->params.region_size == USUAL_REGION_SIZE &&
+		filter->slices[0].k - FAV_LANE_WORDS - 1 < FAV_LANE_WORDS;
+}
+
+static ALWAYS_INLINE const FavGroupWords *
+second_words(const FavFilter *filter)
+{
+	return &group_words[filter->slices[0].k - FAV_LANE_WORDS - 1];
 }
 
 /* For these, no loop. */
 static ALWAYS_INLINE bool
-contains_single(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, uint32_t region_size,
-				RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+usual_reports(const uint8_t *blocks, uint64_t nblocks, const FavGroupWords *words, uint64_t hash,
+			  LaneHasAll has_all, LaneHasSome has_some)
 {
-	const FavSlice *slice = &filter->slices[0];
-	const uint8_t *block = slice->blocks + fav_slice_block_offset(slice, region_size, hash);
-	uint64_t	product = fav_probe_product(hash, 0);
-	size_t		lane = fav_probe_lane(hash, region_size);
-	bool		reported = has_all(block + lane * FAV_LANE_BYTES, product);
+	const uint8_t *block = blocks + ((hash >> 32) * nblocks >> 32) * fav_block_bytes(USUAL_REGION_SIZE);
+	LanePair	pair = lane_pair(hash, USUAL_REGION_SIZE);
 
-	if (reported)
-	{
-		lane += fav_probe_stride(product, region_size);
-		if (lane >= region_size)
-			lane -= region_size;
-		reported = has_some(block + lane * FAV_LANE_BYTES, fav_probe_product(hash, 1), slice->k - FAV_LANE_WORDS);
-	}
-	return contains_if(reported, filter, sketch, hash, recent_contains);
+	return has_all(block + lane_one(pair), fav_probe_product(hash, 0)) &&
+		has_some(block + lane_two(pair), fav_probe_product(hash, 1), words);
 }
 
-/* Any number of slices, with any number of bits an element. */
+/* One question to any filter. */
 static ALWAYS_INLINE bool
-contains_chain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash,
-			   RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+contains(const FavFilter *filter, uint64_t hash, LaneHasAll has_all, LaneHasSome has_some)
 {
 	uint32_t	which;
+	bool		reported;
 
-	return contains_if(count_reporting(filter, hash, 1, &which, has_all, has_some) > 0,
-					   filter, sketch, hash, recent_contains);
-}
-
-/* Any filter; `chain` is contains_chain. */
-static ALWAYS_INLINE bool
-contains_any(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contains chain,
-			 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
-{
-	if (!is_single(filter))
-		return chain(filter, sketch, hash);
-	return contains_single(filter, sketch, hash, filter->params.region_size, recent_contains, has_all, has_some);
+	if (is_usual(filter))
+		reported = usual_reports(filter->slices[0].blocks, filter->slices[0].nblocks, second_words(filter), hash,
+								 has_all, has_some);
+	else
+		reported = count_reporting(filter, hash, 1, &which, has_all, has_some) > 0;
+	if (reported)
+		return filter->ndeleted == 0 || contains_reported(filter, hash);
+	return filter->nrecent > 0 && fav_recent_contains(filter->recent, filter->nrecent, hash);
 }
 
 /*
- * The region size is hardly ever another than the default.  When the compiler knows it,
- * less is to be computed, above all on the way to the first load.  All the rest is left to
- * functions that are called last (`otherwise` is contains_any), so that no register is saved.
+ * Many questions, one by one: is the hash there, knowing whether a slice reports it?  What
+ * few of them need is left to functions that are called last, so that no register is saved.
  */
 static ALWAYS_INLINE bool
-contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contains otherwise,
-		 RecentContains recent_contains, LaneHasAll has_all, LaneHasSome has_some)
+contains_if(bool reported, const FavAsker *asker, uint64_t hash)
 {
-	if (!is_single(filter) || filter->params.region_size != USUAL_REGION_SIZE)
-		return otherwise(filter, sketch, hash);
-	return contains_single(filter, sketch, hash, USUAL_REGION_SIZE, recent_contains, has_all, has_some);
+	if (reported)
+		return asker->none_deleted || contains_reported(asker->filter, hash);
+	return fav_sketch_may_contain(&asker->sketch, hash) && contains_sketched(asker->filter, hash);
+}
+
+static ALWAYS_INLINE bool
+contains_any(const FavAsker *asker, uint64_t hash, LaneHasAll has_all, LaneHasSome has_some)
+{
+	uint32_t	which;
+
+	return contains_if(count_reporting(asker->filter, hash, 1, &which, has_all, has_some) > 0, asker, hash);
+}
+
+static ALWAYS_INLINE bool
+contains_usual(const FavAsker *asker, uint64_t hash, LaneHasAll has_all, LaneHasSome has_some)
+{
+	return contains_if(usual_reports(asker->blocks, asker->nblocks, asker->second_words, hash, has_all, has_some),
+					   asker, hash);
 }
 
 /*
@@ -138,9 +142,9 @@ contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash, Contai
  * a question will look at is fetched while those before it are answered.
  */
 static ALWAYS_INLINE void
-fetch_first_lane(const FavSlice *slice, uint32_t region_size, uint64_t hash)
+fetch_first_lane(const uint8_t *blocks, uint64_t nblocks, uint32_t region_size, uint64_t hash)
 {
-	__builtin_prefetch(slice->blocks + fav_slice_block_offset(slice, region_size, hash) +
+	__builtin_prefetch(blocks + ((hash >> 32) * nblocks >> 32) * fav_block_bytes(region_size) +
 					   (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES);
 }
 
@@ -150,11 +154,11 @@ is_far(const FavSlice *slice, uint32_t region_size)
 	return fav_slice_bytes(slice, region_size) >= PREFETCH_FROM;
 }
 
-/* Any filter. */
+/* Any filter; `contains` is contains_any. */
 static ALWAYS_INLINE void
-contains_each(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes, size_t count,
-			  bool *answers, Contains contains)
+contains_many_any(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers, Contains contains)
 {
+	const FavFilter *filter = asker->filter;
 	uint32_t	region_size = filter->params.region_size;
 	uint32_t	first_far = 0;
 	size_t		ahead;
@@ -169,36 +173,29 @@ contains_each(const FavFilter *filter, const FavSketch *sketch, const uint64_t *
 	{
 		if (j < count)
 			for (i = first_far; i < filter->nslices; i++)
-				fetch_first_lane(&filter->slices[i], region_size, hashes[j]);
+				fetch_first_lane(filter->slices[i].blocks, filter->slices[i].nblocks, region_size, hashes[j]);
 		if (j >= ahead)
-			answers[j - ahead] = contains(filter, sketch, hashes[j - ahead]);
+			answers[j - ahead] = contains(asker, hashes[j - ahead]);
 	}
 }
 
-/* `otherwise` is contains_any. */
 static ALWAYS_INLINE void
-contains_many(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes, size_t count,
-			  bool *answers, Contains otherwise, RecentContains recent_contains,
-			  LaneHasAll has_all, LaneHasSome has_some)
+contains_many_usual(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers,
+					LaneHasAll has_all, LaneHasSome has_some)
 {
-	const FavSlice *slice = &filter->slices[0];
+	bool		far = is_far(&asker->filter->slices[0], USUAL_REGION_SIZE);
 	size_t		fetched;
 	size_t		j;
 
-	if (!is_single(filter) || filter->params.region_size != USUAL_REGION_SIZE)
-	{
-		contains_each(filter, sketch, hashes, count, answers, otherwise);
-		return;
-	}
-	for (fetched = is_far(slice, USUAL_REGION_SIZE) ? 0 : count; fetched < count && fetched < FETCHED_AHEAD; fetched++)
-		fetch_first_lane(slice, USUAL_REGION_SIZE, hashes[fetched]);
+	for (fetched = far ? 0 : count; fetched < count && fetched < FETCHED_AHEAD; fetched++)
+		fetch_first_lane(asker->blocks, asker->nblocks, USUAL_REGION_SIZE, hashes[fetched]);
 	for (j = 0; fetched < count; j++, fetched++)
 	{
-		fetch_first_lane(slice, USUAL_REGION_SIZE, hashes[fetched]);
-		answers[j] = contains_single(filter, sketch, hashes[j], USUAL_REGION_SIZE, recent_contains, has_all, has_some);
+		fetch_first_lane(asker->blocks, asker->nblocks, USUAL_REGION_SIZE, hashes[fetched]);
+		answers[j] = contains_usual(asker, hashes[j], has_all, has_some);
 	}
 	for (; j < count; j++)
-		answers[j] = contains_single(filter, sketch, hashes[j], USUAL_REGION_SIZE, recent_contains, has_all, has_some);
+		answers[j] = contains_usual(asker, hashes[j], has_all, has_some);
 }
 
 static NOINLINE bool
@@ -231,29 +228,34 @@ recent_contains_plain(const uint8_t *recent, uint32_t count, uint64_t hash)
 	return false;
 }
 
-static NOINLINE bool
-contains_chain_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+static bool
+contains_plain(const FavFilter *filter, uint64_t hash)
 {
-	return contains_chain(filter, sketch, hash, recent_contains_plain, has_all, has_some);
-}
-
-static NOINLINE bool
-contains_any_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
-{
-	return contains_any(filter, sketch, hash, contains_chain_plain, recent_contains_plain, has_all, has_some);
+	return contains(filter, hash, has_all, has_some);
 }
 
 static bool
-contains_plain(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+contains_any_plain(const FavAsker *asker, uint64_t hash)
 {
-	return contains(filter, sketch, hash, contains_any_plain, recent_contains_plain, has_all, has_some);
+	return contains_any(asker, hash, has_all, has_some);
+}
+
+static bool
+contains_usual_plain(const FavAsker *asker, uint64_t hash)
+{
+	return contains_usual(asker, hash, has_all, has_some);
 }
 
 static void
-contains_many_plain(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
-					size_t count, bool *answers)
+contains_many_any_plain(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers)
 {
-	contains_many(filter, sketch, hashes, count, answers, contains_any_plain, recent_contains_plain, has_all, has_some);
+	contains_many_any(asker, hashes, count, answers, contains_any_plain);
+}
+
+static void
+contains_many_usual_plain(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers)
+{
+	contains_many_usual(asker, hashes, count, answers, has_all, has_some);
 }
 
 static uint32_t
@@ -290,32 +292,38 @@ recent_contains_avx2(const uint8_t *recent, uint32_t count, uint64_t hash)
 }
 
 __attribute__((target("avx2")))
-static NOINLINE bool
-contains_chain_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+static bool
+contains_avx2(const FavFilter *filter, uint64_t hash)
 {
-	return contains_chain(filter, sketch, hash, recent_contains_avx2, has_all_avx2, has_some_avx2);
-}
-
-__attribute__((target("avx2")))
-static NOINLINE bool
-contains_any_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
-{
-	return contains_any(filter, sketch, hash, contains_chain_avx2, recent_contains_avx2, has_all_avx2, has_some_avx2);
+	return contains(filter, hash, has_all_avx2, has_some_avx2);
 }
 
 __attribute__((target("avx2")))
 static bool
-contains_avx2(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+contains_any_avx2(const FavAsker *asker, uint64_t hash)
 {
-	return contains(filter, sketch, hash, contains_any_avx2, recent_contains_avx2, has_all_avx2, has_some_avx2);
+	return contains_any(asker, hash, has_all_avx2, has_some_avx2);
+}
+
+__attribute__((target("avx2")))
+static bool
+contains_usual_avx2(const FavAsker *asker, uint64_t hash)
+{
+	return contains_usual(asker, hash, has_all_avx2, has_some_avx2);
 }
 
 __attribute__((target("avx2")))
 static void
-contains_many_avx2(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
-				   size_t count, bool *answers)
+contains_many_any_avx2(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers)
 {
-	contains_many(filter, sketch, hashes, count, answers, contains_any_avx2, recent_contains_avx2, has_all_avx2, has_some_avx2);
+	contains_many_any(asker, hashes, count, answers, contains_any_avx2);
+}
+
+__attribute__((target("avx2")))
+static void
+contains_many_usual_avx2(const FavAsker *asker, const uint64_t *hashes, size_t count, bool *answers)
+{
+	contains_many_usual(asker, hashes, count, answers, has_all_avx2, has_some_avx2);
 }
 
 __attribute__((target("avx2")))
@@ -331,15 +339,13 @@ static void
 choose_questions(void)
 {
 	fav_recent_contains = recent_contains_plain;
-	fav_contains_sketched = contains_plain;
-	fav_contains_many = contains_many_plain;
+	fav_contains = contains_plain;
 	fav_reporting = reporting_plain;
 #ifdef HAVE_AVX2
 	if (fav_have_avx2())
 	{
 		fav_recent_contains = recent_contains_avx2;
-		fav_contains_sketched = contains_avx2;
-		fav_contains_many = contains_many_avx2;
+		fav_contains = contains_avx2;
 		fav_reporting = reporting_avx2;
 	}
 #endif
@@ -353,18 +359,10 @@ choose_recent_contains(const uint8_t *recent, uint32_t count, uint64_t hash)
 }
 
 static bool
-choose_contains(const FavFilter *filter, const FavSketch *sketch, uint64_t hash)
+choose_contains(const FavFilter *filter, uint64_t hash)
 {
 	choose_questions();
-	return fav_contains_sketched(filter, sketch, hash);
-}
-
-static void
-choose_contains_many(const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
-					 size_t count, bool *answers)
-{
-	choose_questions();
-	fav_contains_many(filter, sketch, hashes, count, answers);
+	return fav_contains(filter, hash);
 }
 
 static uint32_t
@@ -376,10 +374,49 @@ choose_reporting(const FavFilter *filter, uint64_t hash, uint32_t enough, uint32
 
 bool		(*fav_recent_contains) (const uint8_t *recent, uint32_t count,
 									uint64_t hash) = choose_recent_contains;
-bool		(*fav_contains_sketched) (const FavFilter *filter, const FavSketch *sketch,
-									  uint64_t hash) = choose_contains;
-void		(*fav_contains_many) (const FavFilter *filter, const FavSketch *sketch,
-								  const uint64_t *hashes, size_t count,
-								  bool *answers) = choose_contains_many;
+bool		(*fav_contains) (const FavFilter *filter, uint64_t hash) = choose_contains;
 uint32_t	(*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 							  uint32_t *first) = choose_reporting;
+
+/* Which code answers the questions to this filter. */
+static void
+choose_answers(FavAsker *asker, bool usual, bool avx2)
+{
+	asker->contains = usual ? contains_usual_plain : contains_any_plain;
+	asker->contains_many = usual ? contains_many_usual_plain : contains_many_any_plain;
+#ifdef HAVE_AVX2
+	if (avx2)
+	{
+		asker->contains = usual ? contains_usual_avx2 : contains_any_avx2;
+		asker->contains_many = usual ? contains_many_usual_avx2 : contains_many_any_avx2;
+	}
+#endif
+	(void) avx2;
+}
+
+void
+fav_asker_init(FavAsker *asker, const FavFilter *filter)
+{
+	bool		usual = is_usual(filter);
+	bool		avx2 = false;
+	uint32_t	i;
+
+#ifdef HAVE_AVX2
+	avx2 = fav_have_avx2();
+#endif
+	choose_answers(asker, usual, avx2);
+	asker->filter = filter;
+	asker->none_deleted = filter->ndeleted == 0;
+	asker->blocks = NULL;
+	asker->nblocks = 0;
+	asker->second_words = NULL;
+	if (usual)
+	{
+		asker->blocks = filter->slices[0].blocks;
+		asker->nblocks = filter->slices[0].nblocks;
+		asker->second_words = second_words(filter);
+	}
+	fav_sketch_clear(&asker->sketch);
+	for (i = 0; i < filter->nrecent; i++)
+		fav_sketch_add(&asker->sketch, fav_load64(filter->recent + 8 * i));
+}

@@ -28,9 +28,65 @@
 /* The region size that filters have unless somebody asks for another. */
 #define USUAL_REGION_SIZE	7
 
-/* Are the bits of a group set in its lane: all four, or the first `left`? */
+/*
+ * Which words of its lane a group takes, by how many bits it has (less one) and by the
+ * word it begins with: a one in each of them.
+ */
+static const FavGroupWords group_words[FAV_LANE_WORDS] = {
+	{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}},
+	{{1, 1, 0, 0}, {0, 1, 1, 0}, {0, 0, 1, 1}, {1, 0, 0, 1}},
+	{{1, 1, 1, 0}, {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}},
+	{{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}
+};
+
+/* Are the bits of a group set in its lane: all four, or those in some words? */
 typedef bool (*LaneHasAll) (const uint8_t *lane, uint64_t product);
-typedef bool (*LaneHasSome) (const uint8_t *lane, uint64_t product, uint32_t left);
+typedef bool (*LaneHasSome) (const uint8_t *lane, uint64_t product, const FavGroupWords *words);
+
+/*
+ * Where in its block an element has its first two lanes, in bytes.  As one number, to be
+ * loaded at once: the second one is needed only if the first tells nothing.
+ */
+typedef uint32_t LanePair;
+
+static ALWAYS_INLINE size_t
+lane_one(LanePair pair)
+{
+	return (uint16_t) pair;
+}
+
+static ALWAYS_INLINE size_t
+lane_two(LanePair pair)
+{
+	return pair >> 16;
+}
+
+#define LANE_PAIR(one, two)	((one) * FAV_LANE_BYTES | (two) * FAV_LANE_BYTES << 16)
+#define LANE_PAIR_AFTER(one, more)	LANE_PAIR(one, ((one) + (more)) % USUAL_REGION_SIZE)
+#define LANE_PAIRS(one) \
+	LANE_PAIR_AFTER(one, 1), LANE_PAIR_AFTER(one, 2), LANE_PAIR_AFTER(one, 3), \
+	LANE_PAIR_AFTER(one, 4), LANE_PAIR_AFTER(one, 5), LANE_PAIR_AFTER(one, 6)
+
+/* For the usual region size, all there are. */
+static const LanePair usual_pairs[USUAL_REGION_SIZE * (USUAL_REGION_SIZE - 1)] = {
+	LANE_PAIRS(0), LANE_PAIRS(1), LANE_PAIRS(2), LANE_PAIRS(3), LANE_PAIRS(4), LANE_PAIRS(5), LANE_PAIRS(6)
+};
+
+/* To look them up takes half as many instructions as to compute them. */
+static ALWAYS_INLINE LanePair
+lane_pair(uint64_t hash, uint32_t region_size)
+{
+	uint32_t	one;
+	uint32_t	two;
+
+	if (region_size == USUAL_REGION_SIZE)
+		return usual_pairs[(hash & UINT32_MAX) * (USUAL_REGION_SIZE * (USUAL_REGION_SIZE - 1)) >> 32];
+	one = fav_probe_lane(hash, region_size);
+	two = one + fav_probe_stride(hash, region_size);
+	if (two >= region_size)
+		two -= region_size;
+	return LANE_PAIR(one, two);
+}
 
 /* Are the bits of the second group and all that follow set? */
 static ALWAYS_INLINE bool
@@ -47,7 +103,7 @@ has_rest(const uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k,
 			return true;
 		fav_probe_next(&probe);
 		if (left < FAV_LANE_WORDS)
-			return has_some(block + (size_t) probe.lane * FAV_LANE_BYTES, probe.product, left);
+			return has_some(block + (size_t) probe.lane * FAV_LANE_BYTES, probe.product, &group_words[left - 1]);
 		if (!has_all(block + (size_t) probe.lane * FAV_LANE_BYTES, probe.product))
 			return false;
 	}
@@ -58,7 +114,7 @@ block_has(const uint8_t *block, uint32_t region_size, uint64_t hash, uint32_t k,
 		  size_t lane, uint64_t product, LaneHasAll has_all, LaneHasSome has_some)
 {
 	if (k < FAV_LANE_WORDS)
-		return has_some(block + lane, product, k);
+		return has_some(block + lane, product, &group_words[k - 1]);
 	return has_all(block + lane, product) &&
 		has_rest(block, region_size, hash, k, has_all, has_some);
 }
@@ -73,14 +129,14 @@ has_all(const uint8_t *lane, uint64_t product)
 }
 
 static ALWAYS_INLINE bool
-has_some(const uint8_t *lane, uint64_t product, uint32_t left)
+has_some(const uint8_t *lane, uint64_t product, const FavGroupWords *words)
 {
-	uint32_t	word = fav_probe_begin(product);
-	uint64_t	all = 1;
+	const uint64_t *wanted = (*words)[fav_probe_begin(product)];
 
-	for (; left > 0; left--, word = (word + 1) % FAV_LANE_WORDS)
-		all &= fav_load64(lane + 8 * word) >> fav_probe_column(product, word);
-	return all;
+	return ((~(fav_load64(lane) >> fav_probe_column(product, 0)) & wanted[0]) |
+			(~(fav_load64(lane + 8) >> fav_probe_column(product, 1)) & wanted[1]) |
+			(~(fav_load64(lane + 16) >> fav_probe_column(product, 2)) & wanted[2]) |
+			(~(fav_load64(lane + 24) >> fav_probe_column(product, 3)) & wanted[3])) == 0;
 }
 
 #ifdef HAVE_AVX2
@@ -101,19 +157,12 @@ group_columns(uint64_t product)
 							_mm256_set1_epi64x(FAV_WORD_BITS - 1));
 }
 
-/* One in each word that a group of `left` bits takes: (word - begin) % 4 < left. */
+/* One in each word that the group takes. */
 __attribute__((target("avx2")))
 static ALWAYS_INLINE __m256i
-some_words(uint64_t product, uint32_t left)
+some_words(uint64_t product, const FavGroupWords *words)
 {
-	static const uint64_t words[FAV_LANE_WORDS][FAV_LANE_WORDS][FAV_LANE_WORDS] = {
-		{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}},
-		{{1, 1, 0, 0}, {0, 1, 1, 0}, {0, 0, 1, 1}, {1, 0, 0, 1}},
-		{{1, 1, 1, 0}, {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}},
-		{{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}
-	};
-
-	return _mm256_loadu_si256((const __m256i *) (const void *) words[left - 1][fav_probe_begin(product)]);
+	return _mm256_loadu_si256((const __m256i *) (const void *) (*words)[fav_probe_begin(product)]);
 }
 
 /* The four words of the lane, each shifted so that its bit of the group is lowest. */
@@ -134,9 +183,9 @@ has_all_avx2(const uint8_t *lane, uint64_t product)
 
 __attribute__((target("avx2")))
 static ALWAYS_INLINE bool
-has_some_avx2(const uint8_t *lane, uint64_t product, uint32_t left)
+has_some_avx2(const uint8_t *lane, uint64_t product, const FavGroupWords *words)
 {
-	return _mm256_testc_si256(shifted_lane(lane, product), some_words(product, left));
+	return _mm256_testc_si256(shifted_lane(lane, product), some_words(product, words));
 }
 
 #endif

@@ -273,7 +273,7 @@ static void
 test_empty(void)
 {
 	static const int64_t counts[] = {1, 128, 129, 200};
-	FavParams	params = {.capacity = 100000, .error_rate = 0.01, .region_size = 7};
+	FavParams	params = {.capacity = 1000000, .error_rate = 0.01, .region_size = 7};
 	FavEditor	editor;
 	Value		empty;
 	Value		value;

@@ -27,8 +27,9 @@ note_prefetch(const void *address, ...)
 #include "harness.h"
 
 typedef uint32_t (*Reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough, uint32_t *first);
-typedef void (*ContainsMany) (const FavFilter *filter, const FavSketch *sketch, const uint64_t *hashes,
-							  size_t count, bool *answers);
+typedef bool (*RecentContains) (const uint8_t *recent, uint32_t count, uint64_t hash);
+typedef bool (*ContainsOne) (const FavFilter *filter, uint64_t hash);
+typedef void (*PrepareAsker) (FavAsker *asker, const FavFilter *filter);
 
 /* Slices of random bits, of which so many are set that questions of k bits are met now and then. */
 /* `far`: so large that memory is fetched ahead for many questions. */
@@ -147,8 +148,25 @@ contains_slowly(const FavFilter *filter, uint64_t hash)
 	return reported && !deleted;
 }
 
+/* An asker with the code of one way or the other. */
 static void
-check_contains(const char *name, Contains contains_one, ContainsMany contains_all)
+prepare_plain(FavAsker *asker, const FavFilter *filter)
+{
+	fav_asker_init(asker, filter);
+	choose_answers(asker, is_usual(filter), false);
+}
+
+#ifdef HAVE_AVX2
+static void
+prepare_avx2(FavAsker *asker, const FavFilter *filter)
+{
+	fav_asker_init(asker, filter);
+	choose_answers(asker, is_usual(filter), true);
+}
+#endif
+
+static void
+check_contains(const char *name, ContainsOne contains_one, PrepareAsker prepare)
 {
 	uint64_t	random = 11;
 	uint64_t	answered[2] = {0, 0};
@@ -162,7 +180,7 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 		uint64_t	hashes[160];
 		bool		answers[160];
 		FavFilter	filter;
-		FavSketch	sketch;
+		FavAsker	asker;
 		bool		usual = run % 4 == 1;	/* a shape for which there is code of its own */
 		uint32_t	asked;
 		uint32_t	i;
@@ -184,19 +202,20 @@ check_contains(const char *name, Contains contains_one, ContainsMany contains_al
 		filter.recent = lists[0];
 		filter.deleted = lists[1];
 		qsort(lists[1], filter.ndeleted, 8, compare_hashes);
-		fav_sketch_recent(&sketch, &filter);
+		prepare(&asker, &filter);
+		CHECK(!usual || asker.blocks == filter.slices[0].blocks);
 		for (i = 0; i < 160; i++)
 			answers[i] = !contains_slowly(&filter, hashes[i]);
 		asked = run % 3 ? (uint32_t) random_below(&random, 161) : (uint32_t) random_below(&random, FETCHED_AHEAD + 2);
-		contains_all(&filter, run % 5 == 0 ? NULL : &sketch, hashes, asked, answers);
+		fav_ask_many(&asker, hashes, asked, answers);
 		for (i = 0; i < 160; i++)
 		{
 			bool		expected = contains_slowly(&filter, hashes[i]);
 
 			answered[expected]++;
 			answered_usual[expected] += usual;
-			CHECK_THAT(contains_one(&filter, &sketch, hashes[i]) == expected &&
-					   contains_one(&filter, NULL, hashes[i]) == expected && (answers[i] == expected) == (i < asked),
+			CHECK_THAT(fav_ask(&asker, hashes[i]) == expected &&
+					   contains_one(&filter, hashes[i]) == expected && (answers[i] == expected) == (i < asked),
 					   "run %u, question %u of %u", run, i, asked);
 		}
 		for (i = 0; i < filter.nslices; i++)
@@ -562,7 +581,7 @@ main(void)
 	check_take_many("the plain way", take_many_plain);
 	check_recent("the plain way", recent_contains_plain);
 	check("the plain way", reporting_plain);
-	check_contains("the plain way", contains_plain, contains_many_plain);
+	check_contains("the plain way", contains_plain, prepare_plain);
 #ifdef HAVE_AVX2
 	if (fav_have_avx2())
 	{
@@ -572,7 +591,7 @@ main(void)
 		check_take_many("AVX2", take_many_avx2);
 		check_recent("AVX2", recent_contains_avx2);
 		check("AVX2", reporting_avx2);
-		check_contains("AVX2", contains_avx2, contains_many_avx2);
+		check_contains("AVX2", contains_avx2, prepare_avx2);
 	}
 #endif
 	check_prefetch();
@@ -582,6 +601,6 @@ main(void)
 	check_take_many("what was chosen", choose_take_many);
 	check_recent("what was chosen", choose_recent_contains);
 	check("what was chosen", choose_reporting);
-	check_contains("what was chosen", choose_contains, choose_contains_many);
+	check_contains("what was chosen", choose_contains, fav_asker_init);
 	return test_summary("test_hot");
 }
