@@ -27,7 +27,7 @@ extern void fav_free(void *memory);
  * A small bitmap of the recent hashes, to pass over the search for most hashes
  * that are not among them.
  */
-#define FAV_SKETCH_BITS		8192
+#define FAV_SKETCH_BITS		16384
 
 typedef struct FavSketch
 {
@@ -249,21 +249,24 @@ fav_sketch_clear(FavSketch *sketch)
 	memset(sketch, 0, sizeof(*sketch));
 }
 
+/* Whole bytes of the hash: they cost the fewest instructions. */
+static inline uint32_t
+fav_sketch_word(uint64_t hash)
+{
+	return (uint8_t) (hash >> 8);
+}
+
 static inline void
 fav_sketch_add(FavSketch *sketch, uint64_t hash)
 {
-	uint32_t	bit = (uint32_t) hash % FAV_SKETCH_BITS;
-
-	sketch->words[bit / 64] |= UINT64_C(1) << bit % 64;
+	sketch->words[fav_sketch_word(hash)] |= UINT64_C(1) << hash % 64;
 }
 
 /* False: certainly not there. */
 static inline bool
 fav_sketch_may_contain(const FavSketch *sketch, uint64_t hash)
 {
-	uint32_t	bit = (uint32_t) hash % FAV_SKETCH_BITS;
-
-	return sketch->words[bit / 64] >> bit % 64 & 1;
+	return sketch->words[fav_sketch_word(hash)] >> hash % 64 & 1;
 }
 
 /* Does some slice report the hash? */
