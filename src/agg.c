@@ -10,33 +10,61 @@
 #include "elements.h"
 #include "handover.h"
 #include "hashset.h"
+#include "share.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
+
+/*
+ * How a state gets from a partial aggregate to the final one.  Only within one machine: no
+ * byte order to fix.
+ */
+typedef struct Message
+{
+	enum
+	{
+		SENT,					/* the hashes follow */
+		SHARED,					/* they are in shared memory (share.h) */
+		KEPT					/* they stay in this process (handover.h) */
+	}			how;
+	FavParams	params;
+	union
+	{
+		struct
+		{
+			FavShared	where;
+			size_t		size;	/* as sent */
+		}			shared;
+		uint64		kept;		/* its number */
+	};
+} Message;
 
 typedef struct AggState
 {
 	FavParams	params;			/* capacity 0: none was given */
 	MemoryContext context;		/* where all of it lives */
 	FavHashSet	set;
-	const uint8_t *stored;		/* of a state from another process: its hashes where they came */
+
+	bool		sent;			/* towards the final aggregate, at least once */
+	bool		kept;			/* so that it stays here (handover.h) */
+
+	/* as the final aggregate gets it from another process: where its hashes are */
+	const Message *shared;
+	const uint8_t *stored;		/* if not shared */
 	size_t		stored_size;
-	bool		sent;
-	uint64		stays_as;		/* only for the final aggregate of this process: its number (handover.h) */
 } AggState;
 
 /*
- * A large state on its way to another process is an expanded object: its hashes
- * are written right into the tuple that goes there, or taken from the state if it
- * need not go anywhere, with no copy in between.
+ * A large state whose hashes are sent is an expanded object: they are written right into
+ * the tuple that goes there, with no copy in between.
  *
  * PostgreSQL flattens the first state that a final aggregate gets all the same, to
- * copy its tuple.  Mostly it is the leader's own, and stays in its process: its
- * flat form is a number.
+ * copy its tuple.  Mostly it is the leader's own, which is kept here.
  */
 typedef struct SentState
 {
 	ExpandedObjectHeader header;
 	AggState   *state;
+	Message		message;
 } SentState;
 
 PG_FUNCTION_INFO_V1(fav_agg_combine);
@@ -146,7 +174,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 	if (state == NULL)
 	{
 		state = new_state(context, &other->params);
-		if (other->stays_as != 0)
+		if (other->kept)
 		{
 			/* its memory stays the partial aggregate's, which outlives us (handover.h) */
 			state->set = other->set;
@@ -155,55 +183,53 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 		}
 	}
 	check_same_params(&state->params, &other->params);
-	if (other->stored != NULL)
+	if (other->shared != NULL)
+		fav_hashset_lend(&state->set, fav_take_shared(fcinfo, &other->shared->shared.where),
+						 other->shared->shared.size, context);
+	else if (other->stored != NULL)
 		fav_hashset_merge(&state->set, other->stored, other->stored_size, context);
 	else
 		fav_hashset_unite(&state->set, &other->set, context);
 	PG_RETURN_POINTER(state);
 }
 
+/* What goes through the executor. */
 static Size
-stored_size(const AggState *state)
+message_size(const Message *message, const AggState *state)
 {
-	return VARHDRSZ + sizeof(FavParams) + fav_hashset_stored_size(&state->set);
+	return VARHDRSZ + sizeof(Message) + (message->how == SENT ? fav_hashset_stored_size(&state->set) : 0);
 }
 
-/* Only for a process on the same machine: no byte order to fix. */
 static void
-store(const AggState *state, bytea *to)
+write_message(const Message *message, const AggState *state, bytea *to)
 {
-	SET_VARSIZE(to, stored_size(state));
-	memcpy(VARDATA(to), &state->params, sizeof(FavParams));
-	fav_hashset_store(&state->set, (uint8_t *) VARDATA(to) + sizeof(FavParams));
+	SET_VARSIZE(to, message_size(message, state));
+	memcpy(VARDATA(to), message, sizeof(Message));
+	if (message->how == SENT)
+		fav_hashset_store(&state->set, (uint8_t *) VARDATA(to) + sizeof(Message));
 }
 
 static Size
 sent_size(ExpandedObjectHeader *object)
 {
-	const AggState *state = ((SentState *) object)->state;
+	const SentState *sent = (const SentState *) object;
 
-	return state->stays_as != 0 ? VARHDRSZ + sizeof(state->stays_as) : stored_size(state);
+	return message_size(&sent->message, sent->state);
 }
 
 static void
-store_sent(ExpandedObjectHeader *object, void *to, Size size)
+write_sent(ExpandedObjectHeader *object, void *to, Size size pg_attribute_unused())
 {
-	const AggState *state = ((SentState *) object)->state;
+	const SentState *sent = (const SentState *) object;
 
 	Assert(size == sent_size(object));
-	if (state->stays_as != 0)
-	{
-		SET_VARSIZE(to, size);
-		memcpy(VARDATA(to), &state->stays_as, sizeof(state->stays_as));
-	}
-	else
-		store(state, to);
+	write_message(&sent->message, sent->state, to);
 }
 
-static const ExpandedObjectMethods sent_methods = {sent_size, store_sent};
+static const ExpandedObjectMethods sent_methods = {sent_size, write_sent};
 
 static Datum
-send_expanded(AggState *state)
+send_expanded(const Message *message, AggState *state)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav_agg", ALLOCSET_SMALL_SIZES);
 	SentState  *sent = MemoryContextAlloc(context, sizeof(SentState));
@@ -211,35 +237,61 @@ send_expanded(AggState *state)
 
 	EOH_init_header(&sent->header, &sent_methods, context);
 	sent->state = state;
+	sent->message = *message;
 
 	/* before 16, what is not allocated here by itself would be copied, and so flattened */
 	memcpy(pointer, sent->header.eoh_ro_ptr, EXPANDED_POINTER_SIZE);
 	return PointerGetDatum(pointer);
 }
 
+/* Leave many hashes for the final aggregate, in this process or in shared memory, if possible. */
+static void
+leave(FunctionCallInfo fcinfo, AggState *state, Message *message)
+{
+	/* two aggregates may share a state, but only one can take it */
+	state->kept = !state->sent && fav_goes_to_final(fcinfo);
+	if (state->kept)
+	{
+		message->how = KEPT;
+		message->kept = fav_keep_here(state, state->context);
+	}
+	else
+	{
+		size_t		size = fav_hashset_stored_size(&state->set);
+		FavHashPart *part = fav_share(fcinfo, fav_part_offset() + size, &message->shared.where);
+
+		if (part == NULL)
+			return;
+		fav_hashset_store(&state->set, fav_part_sent(part));
+		message->shared.size = size;
+		message->how = SHARED;
+	}
+}
+
 Datum
 fav_agg_serialize(PG_FUNCTION_ARGS)
 {
 	AggState   *state = (AggState *) PG_GETARG_POINTER(0);
+	Message		message;
 	bytea	   *result;
 
 	fav_aggregate_context(fcinfo);
 	fav_hashset_compact(&state->set);
-
-	/* two aggregates may share a state, but only one can take it */
-	state->stays_as = 0;
-	if (state->set.many != NULL && !state->sent && fav_goes_to_final(fcinfo))
-		state->stays_as = fav_keep_here(state, state->context);
+	memset(&message, 0, sizeof(message));
+	message.params = state->params;
+	message.how = SENT;
+	if (state->set.many != NULL)
+		leave(fcinfo, state, &message);
 	state->sent = true;
-	if (state->stays_as == 0 && stored_size(state) > MaxAllocSize)
+	if (message_size(&message, state) > MaxAllocSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("too many elements for a parallel fav_agg"),
 				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
-	if (state->set.many != NULL)
-		return send_expanded(state);
-	result = palloc(stored_size(state));
-	store(state, result);
+	if (state->set.many != NULL && message.how != SHARED)
+		return send_expanded(&message, state);
+	result = palloc(message_size(&message, state));
+	write_message(&message, state, result);
 	PG_RETURN_BYTEA_P(result);
 }
 
@@ -252,7 +304,7 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 {
 	bytea	   *bytes;
 	Size		size;
-	uint64		number;
+	Message		message;
 	AggState   *state;
 
 	fav_aggregate_context(fcinfo);
@@ -265,21 +317,32 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 	}
 	bytes = PG_GETARG_BYTEA_PP(0);
 	size = VARSIZE_ANY_EXHDR(bytes);
-	if (size == sizeof(number))
+	if (size < sizeof(Message))
+		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
+	memcpy(&message, VARDATA_ANY(bytes), sizeof(Message));
+	if (message.how == KEPT)
 	{
-		memcpy(&number, VARDATA_ANY(bytes), sizeof(number));
-		state = fav_find_here(number);
+		state = fav_find_here(message.kept);
 		if (state == NULL)
-			elog(ERROR, "state " UINT64_FORMAT " of fav_agg is not in this process", number);
-		elog(DEBUG2, "fav_agg: state " UINT64_FORMAT " was handed over", number);
+			elog(ERROR, "state " UINT64_FORMAT " of fav_agg is not in this process", message.kept);
+		elog(DEBUG2, "fav_agg: state " UINT64_FORMAT " was handed over", message.kept);
 		PG_RETURN_POINTER(state);
 	}
-	if (size < sizeof(FavParams) + sizeof(uint64))
-		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
 	state = palloc0(sizeof(AggState));
-	memcpy(&state->params, VARDATA_ANY(bytes), sizeof(FavParams));
-	state->stored = (const uint8_t *) VARDATA_ANY(bytes) + sizeof(FavParams);
-	state->stored_size = size - sizeof(FavParams);
+	state->params = message.params;
+	if (message.how == SHARED)
+	{
+		Message    *shared = palloc(sizeof(Message));
+
+		*shared = message;
+		state->shared = shared;
+		elog(DEBUG2, "fav_agg: %zu bytes of a worker are shared", message.shared.size);
+		PG_RETURN_POINTER(state);
+	}
+	state->stored = (const uint8_t *) VARDATA_ANY(bytes) + sizeof(Message);
+	state->stored_size = size - sizeof(Message);
+	if (state->stored_size < sizeof(uint64))
+		elog(ERROR, "serialized state of fav_agg has %zu bytes", size);
 	PG_RETURN_POINTER(state);
 }
 

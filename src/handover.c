@@ -8,14 +8,9 @@
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
-#include "nodes/plannodes.h"
 
-/*
- * A plain aggregate takes each state as it comes, and has a single group.  The
- * other strategies may look ahead, sort or spill.
- */
-static bool
-is_plain(const Plan *plan, AggSplit split)
+bool
+fav_is_plain_aggregate(const Plan *plan, AggSplit split)
 {
 	return IsA(plan, Agg) && ((const Agg *) plan)->aggstrategy == AGG_PLAIN &&
 		((const Agg *) plan)->aggsplit == split;
@@ -34,7 +29,7 @@ hands_over(const Plan *plan, const Plan *partial)
 	if (plan == NULL)
 		return false;
 	check_stack_depth();
-	if (is_plain(plan, AGGSPLIT_FINAL_DESERIAL) && outerPlan(plan) != NULL &&
+	if (fav_is_plain_aggregate(plan, AGGSPLIT_FINAL_DESERIAL) && outerPlan(plan) != NULL &&
 		IsA(outerPlan(plan), Gather) && outerPlan(outerPlan(plan)) == partial)
 		return true;
 	if (IsA(plan, SubqueryScan) && hands_over(((const SubqueryScan *) plan)->subplan, partial))
@@ -65,7 +60,7 @@ fav_goes_to_final(FunctionCallInfo fcinfo)
 		return false;
 	node = &((const AggState *) fcinfo->context)->ss.ps;
 	statement = node->state->es_plannedstmt;
-	return is_plain(node->plan, AGGSPLIT_INITIAL_SERIAL) && statement != NULL &&
+	return fav_is_plain_aggregate(node->plan, AGGSPLIT_INITIAL_SERIAL) && statement != NULL &&
 		(hands_over(statement->planTree, node->plan) || any_hands_over(statement->subplans, node->plan));
 }
 

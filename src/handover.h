@@ -8,6 +8,14 @@
 
 #include "fav.h"
 
+#include "nodes/plannodes.h"
+
+/*
+ * A plain aggregate takes each state as it comes, and has a single group.  The
+ * other strategies may look ahead, sort or spill.
+ */
+extern bool fav_is_plain_aggregate(const Plan *plan, AggSplit split);
+
 /*
  * Does what the calling partial aggregate gives go right to the final aggregate of
  * the same process, which asks for nothing more before it has taken it, and is done

@@ -1,19 +1,16 @@
 /*
  * hashpart.h
- *		Many hashes that are not to change, in 6 bytes each: as they go from one
- *		process to another, and wait there until a filter is built.
- *
- * They are in the order of their leading bits, FAV_PART_BITS, which are not stored: a
- * table says where those with the same ones end.
+ *		Many hashes that are not to change: as they go from one process to another,
+ *		and wait there until a filter is built.
  */
 #ifndef FAV_HASHPART_H
 #define FAV_HASHPART_H
 
 #include "fav.h"
 
-/* Sets deal their hashes out into buckets by so many leading bits; parts go further. */
+/* Sets deal their hashes out into buckets by so many leading bits. */
 #define FAV_BUCKET_BITS		8
-#define FAV_PART_BITS		16
+#define FAV_BUCKETS			(1 << FAV_BUCKET_BITS)
 
 /*
  * A bucket is a list of chunks, all full but the last.  So many hashes in a chunk: few
@@ -27,28 +24,26 @@
  * which comes next.
  */
 static inline void
-fav_prefetch(const void *from, size_t size)
-{
-	const char *at = from;
-	const char *end = at + size;
-
-	for (; at < end; at += 64)
-		__builtin_prefetch(at);
-}
-
-static inline void
 fav_prefetch_chunk(uint64 *const *chunks, size_t number, size_t nchunks)
 {
-	if (number < nchunks)
-		fav_prefetch(chunks[number], FAV_CHUNK * sizeof(uint64));
+	const uint64 *chunk;
+	size_t		at;
+
+	if (number >= nchunks)
+		return;
+	chunk = chunks[number];
+	for (at = 0; at < FAV_CHUNK; at += 64 / sizeof(uint64))
+		__builtin_prefetch(chunk + at);
 }
 
+/* Hashes in the order of their buckets. */
 typedef struct FavHashPart
 {
 	struct FavHashPart *next;	/* of the same set */
+	bool		lent;			/* is not the set's to free */
 	uint64		count;			/* from here on: the same bytes as it was sent */
-	uint32		ends[1 << FAV_PART_BITS];
-	uint8_t		hashes[FLEXIBLE_ARRAY_MEMBER];
+	uint64		ends[FAV_BUCKETS];	/* of the buckets, counted in hashes */
+	uint64		hashes[FLEXIBLE_ARRAY_MEMBER];
 } FavHashPart;
 
 /* How many bytes it takes to send so many hashes. */
@@ -63,6 +58,14 @@ extern void fav_part_add_bucket(uint8_t *to, int bucket, uint64 *const *chunks, 
 
 /* What was sent so, in memory of its own. */
 extern FavHashPart *fav_part_copy(const uint8_t *from, size_t size, MemoryContext context);
+
+/*
+ * The same in memory that stays, where it was written to fav_part_sent() of a part.  That
+ * takes fav_part_offset() bytes more than are sent.
+ */
+extern size_t fav_part_offset(void);
+extern uint8_t *fav_part_sent(FavHashPart *part);
+extern void fav_part_lend(FavHashPart *part, size_t size);
 
 /* The hashes of a bucket, and how many they are; writes them, and returns where they end. */
 extern size_t fav_part_count(const FavHashPart *part, int bucket);

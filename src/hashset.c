@@ -41,8 +41,6 @@
 #define SLAB_MIN			2048
 #define SLAB_MAX			65536
 
-#define BUCKETS				(1 << FAV_BUCKET_BITS)
-
 /* So many hashes may look as if they were there twice; without duplicates few do. */
 #define DOUBTFUL_SHARE		32
 
@@ -294,7 +292,7 @@ settle_many(FavHashBuckets *many)
 	Scratch		scratch = {0};
 	int			i;
 
-	for (i = 0; i < BUCKETS; i++)
+	for (i = 0; i < FAV_BUCKETS; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		settle_bucket(many, i, &scratch);
@@ -305,7 +303,8 @@ settle_many(FavHashBuckets *many)
 		FavHashPart *part = many->parts;
 
 		many->parts = part->next;
-		pfree(part);
+		if (!part->lent)
+			pfree(part);
 	}
 	many->nparted = 0;
 }
@@ -379,7 +378,7 @@ deal_out(FavHashSet *set, MemoryContext context)
 	many->context = context;
 	for (i = 0; i < set->count; i++)
 		deal(many, set->hashes[i]);
-	many->limit = Max(many->nchunks, BUCKETS) / 2 * 3;
+	many->limit = Max(many->nchunks, FAV_BUCKETS) / 2 * 3;
 	if (set->hashes != NULL)
 		pfree(set->hashes);
 	set->hashes = NULL;
@@ -430,7 +429,7 @@ count_many(FavHashSet *set)
 	int			i;
 
 	set->count = set->many->nparted;
-	for (i = 0; i < BUCKETS; i++)
+	for (i = 0; i < FAV_BUCKETS; i++)
 		set->count += bucket_count(&set->many->buckets[i]);
 }
 
@@ -479,7 +478,7 @@ fav_hashset_spans(const FavHashSet *set, size_t *nspans)
 		return spans;
 	}
 	Assert(set->many->parts == NULL);
-	for (i = 0; i < BUCKETS; i++)
+	for (i = 0; i < FAV_BUCKETS; i++)
 		for (j = 0; j < set->many->buckets[i].nchunks; j++)
 		{
 			spans[n].hashes = set->many->buckets[i].chunks[j];
@@ -512,7 +511,7 @@ fav_hashset_store(const FavHashSet *set, uint8_t *to)
 	}
 	Assert(set->many->parts == NULL);
 	fav_part_begin(to, set->count);
-	for (i = 0; i < BUCKETS; i++)
+	for (i = 0; i < FAV_BUCKETS; i++)
 	{
 		const FavHashBucket *bucket = &set->many->buckets[i];
 
@@ -591,10 +590,19 @@ merge_hashes(FavHashSet *set, const uint8_t *stored, size_t count, MemoryContext
 		continue;
 }
 
+static void
+add_part(FavHashBuckets *many, FavHashPart *part)
+{
+	part->next = many->parts;
+	many->parts = part;
+	many->nparted += part->count;
+	while (reconsider_limit(many))
+		continue;
+}
+
 void
 fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t size, MemoryContext context)
 {
-	FavHashPart *part;
 	uint64		parted;
 
 	Assert(size >= sizeof(uint64));
@@ -606,12 +614,16 @@ fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t size, MemoryCon
 	}
 	if (set->many == NULL)
 		deal_out(set, context);
-	part = fav_part_copy(stored, size, set->many->context);
-	part->next = set->many->parts;
-	set->many->parts = part;
-	set->many->nparted += part->count;
-	while (reconsider_limit(set->many))
-		continue;
+	add_part(set->many, fav_part_copy(stored, size, set->many->context));
+}
+
+void
+fav_hashset_lend(FavHashSet *set, FavHashPart *part, size_t size, MemoryContext context)
+{
+	fav_part_lend(part, size);
+	if (set->many == NULL)
+		deal_out(set, context);
+	add_part(set->many, part);
 }
 
 void
@@ -670,7 +682,7 @@ build_unsorted(const FavHashBuckets *many, FavEditor *editor)
 	bool		unique = true;
 	int			i;
 
-	for (i = 0; i < BUCKETS && unique; i++)
+	for (i = 0; i < FAV_BUCKETS && unique; i++)
 	{
 		size_t		count = count_all(many, i);
 		uint64	   *hashes = reserve_scratch(&scratch, 3 * count);
@@ -702,7 +714,7 @@ fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity
 	{
 		deal_pending(set->many);
 		count_many(set);
-		if (set->count > FAV_RECENT_MAX && sample_duplicates(set->many, BUCKETS - 1, &distinct) == 0)
+		if (set->count > FAV_RECENT_MAX && sample_duplicates(set->many, FAV_BUCKETS - 1, &distinct) == 0)
 		{
 			params.capacity = capacity(wanted->capacity, set->count);
 			/* what is too large may not be so without duplicates */

@@ -48,7 +48,7 @@ struct FavHashBuckets
 	uint64	   *slab;			/* memory for further chunks, */
 	size_t		slab_left;		/* so many */
 	uint64	   *unused;			/* chunks that were given back, each points to the next */
-	FavHashBucket buckets[1 << FAV_BUCKET_BITS];
+	FavHashBucket buckets[FAV_BUCKETS];
 };
 
 /* Make room for one more, where fav_hashset_add() puts it. */
@@ -68,6 +68,9 @@ extern FavSpan *fav_hashset_spans(const FavHashSet *set, size_t *nspans);
 /* Add what another set stored, or the other set (which becomes compact). */
 extern void fav_hashset_merge(FavHashSet *set, const uint8_t *stored, size_t size, MemoryContext context);
 extern void fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context);
+
+/* The same for a part of `size` bytes, which must stay as long as the set. */
+extern void fav_hashset_lend(FavHashSet *set, FavHashPart *part, size_t size, MemoryContext context);
 
 /*
  * Build a filter from the set.  Its capacity is chosen by what was wanted and by how

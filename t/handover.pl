@@ -1,7 +1,8 @@
 
-# The state that the leader of a parallel aggregate has gathered by itself goes to the
-# final aggregate as it is.  The server's debug messages tell; that the
-# results are right in every case is seen in sql/parallel.sql and sql/parts.sql.
+# How the states of a parallel aggregate reach the final one: that of the leader as it is,
+# those of the workers in shared memory where there is plenty of it, otherwise by the
+# executor.  The server's debug messages tell; that the results are right in every case is
+# also seen in sql/parallel.sql and sql/parts.sql.
 
 use strict;
 use warnings;
@@ -28,14 +29,21 @@ $node->safe_psql(
 CREATE TABLE numbers AS SELECT n::bigint FROM generate_series(1, 900000) n;
 VACUUM ANALYZE numbers});
 
-# How often a state was handed over.
-sub handed_over
+# The output of a query and its messages.
+sub run
 {
 	my ($query, $settings) = @_;
 	my ($output, $errors) = ('', '');
 
-	is( $node->psql('postgres', ($settings || '') . $query, stdout => \$output, stderr => \$errors),
-		0, "runs: $query");
+	is($node->psql('postgres', ($settings || '') . $query, stdout => \$output, stderr => \$errors), 0, "runs: $query");
+	return ($output, $errors);
+}
+
+# How often a state was handed over.
+sub handed_over
+{
+	my (undef, $errors) = run(@_);
+
 	return scalar(() = $errors =~ /fav_agg: state \d+ was handed over/g);
 }
 
@@ -49,5 +57,67 @@ is(handed_over('SELECT fav_count(fav_agg(n)) FROM numbers', 'SET max_parallel_wo
 	0, 'a serial aggregate has nothing to hand over');
 is(handed_over('SELECT fav_count(fav_agg(n)) FROM numbers WHERE n < 1000', $alone), 0, 'a few hashes are sent');
 is(handed_over('SELECT n % 2, fav_count(fav_agg(n)) FROM numbers GROUP BY 1', $alone), 0, 'so are groups');
+
+# Without the leader's help, one of the two workers at least gets so many rows that its state is shared, if it is
+# started.  How many were, and how many states were shared.
+my $workers = 'SET parallel_leader_participation = off; ';
+
+sub shared
+{
+	my ($query, $settings) = @_;
+	my ($output, $errors) = run("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query", $workers . ($settings || ''));
+	my $launched = 0;
+
+	$launched += $1 while $output =~ /Workers Launched: (\d+)/g;
+	like($output, qr/Workers Planned: 2/, 'by two workers, if they are started');
+	return ($launched, scalar(() = $errors =~ /fav_agg: \d+ bytes of a worker are shared/g));
+}
+
+my $free = -d '/dev/shm' ? (split ' ', (`df -Pk /dev/shm` =~ /\n(.*)/)[0])[3] : 0;
+my $ample = $free > 300 * 1024;
+
+my ($launched, $shared) = shared('SELECT fav_agg(n) FROM numbers');
+my $expected_of_each = $ample && $launched > 0;
+ok( $expected_of_each ? $shared >= 1 && $shared <= $launched : $shared == 0,
+	"states of workers are shared: $shared of $launched ($free kB of shared memory)");
+($launched, $shared) = shared('SELECT fav_agg(n), fav_agg(n + 1) FROM numbers');
+$expected_of_each = $ample && $launched > 0;
+ok( $expected_of_each ? $shared >= 2 && $shared <= 2 * $launched : $shared == 0,
+	"of each aggregate: $shared of $launched workers");
+($launched, $shared) = shared('SELECT fav_agg(n) FROM numbers WHERE n < 1000');
+is($shared, 0, 'a few hashes are sent');
+($launched, $shared) = shared('SELECT n % 2, fav_agg(n) FROM numbers GROUP BY 1');
+is($shared, 0, 'so are groups');
+
+# The same over and over in one query, which keeps its shared memory: what is not needed any more is given back.
+# How much there is in all, in kB, each time that the aggregate has ended.
+$node->safe_psql(
+	'postgres', q{
+CREATE FUNCTION all_shared(fav) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL RESTRICTED AS $$
+	SELECT sum((pg_stat_file('/dev/shm/' || file, true)).size) / 1024 FROM pg_ls_dir('/dev/shm') file WHERE file LIKE 'PostgreSQL.%'
+$$}) if $ample;
+SKIP:
+{
+	skip 'no shared memory', 3 unless $ample;
+	my ($output, $errors) = run(q{
+SET enable_material = off;
+SELECT all_shared(f) FROM generate_series(1, 40) x LEFT JOIN (SELECT fav_agg(n) AS f FROM numbers OFFSET 0) a ON x > 0}, $workers);
+	my @kilobytes = split /\n/, $output;
+
+	cmp_ok(scalar(() = $errors =~ /of a worker are shared/g), '>', $launched > 0 ? 1 : -1, 'a query that aggregates again and again');
+	is(scalar(@kilobytes), 40, 'all of it');
+
+	# 7,200 kB each time: 281 MB in all.  What is free is used again if it is large enough, and grows by doubling.
+	cmp_ok($kilobytes[-1], '<=', 150 * 1024, 'gives shared memory back: ' . join(' ', @kilobytes) . ' kB');
+}
+
+# Where there is none in abundance, or nobody can tell, states are sent.  The result is the same.
+my ($expected) = run('SELECT md5(fav_agg(n)::text) FROM numbers');
+$node->append_conf('postgresql.conf', 'dynamic_shared_memory_type = mmap');
+$node->restart;
+($launched, $shared) = shared('SELECT fav_agg(n) FROM numbers');
+is($shared, 0, "other shared memory is not used ($launched workers)");
+is((run('SELECT md5(fav_agg(n)::text) FROM numbers', $workers))[0], $expected, 'the same filter');
+is((run('SELECT md5(fav_agg(n)::text) FROM numbers'))[0], $expected, 'also with the leader');
 $node->stop;
 done_testing();
