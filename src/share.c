@@ -2,7 +2,7 @@
  * share.c
  *		See share.h.
  *
- * What a worker sends is copied five times otherwise: into a tuple, into a queue in
+ * What a worker sends is copied four times otherwise: into a tuple, into a queue in
  * shared memory, out of it into a message, and from there to where it can stay, most of it
  * to memory that is fresh each time.  The executor has an area in shared memory for each
  * parallel query; what is left there is read where it is.
