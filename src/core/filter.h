@@ -27,11 +27,9 @@ extern void fav_free(void *memory);
  * A small bitmap of the recent hashes, to pass over the search for most hashes
  * that are not among them.
  */
-#define FAV_SKETCH_BITS		16384
-
 typedef struct FavSketch
 {
-	uint64_t	words[FAV_SKETCH_BITS / 64];
+	uint64_t	words[UINT8_MAX + 1];	/* see fav_sketch_word() */
 } FavSketch;
 
 /* So many elements are deleted at once, their memory waited for together. */

@@ -352,6 +352,28 @@ send_to(FavHashSet *set, FavHashSet *other)
 	fav_free(stored);
 }
 
+/* In memory that both share, and that is not the set's to free. */
+static void *lent[64];
+static size_t nlent;
+
+static void
+lend_to(FavHashSet *set, FavHashSet *other)
+{
+	FavHashPart *part;
+	size_t		size;
+
+	fav_hashset_compact(other);
+	if (other->many == NULL)
+	{
+		send_to(set, other);
+		return;
+	}
+	size = fav_hashset_stored_size(other);
+	part = lent[nlent++] = malloc(fav_part_offset() + size);
+	fav_hashset_store(other, fav_part_sent(part));
+	fav_hashset_lend(set, part, size, NULL);
+}
+
 /* In parts, as from parallel workers: half, a quarter, ... and then the rest. */
 static void
 merge_parts(FavHashSet *set, const uint64_t *hashes, size_t count)
@@ -370,10 +392,12 @@ merge_parts(FavHashSet *set, const uint64_t *hashes, size_t count)
 			look();
 			fav_hashset_add(&other, hashes[i], NULL);
 		}
-		if (left % 2 == 0)
+		if (left % 3 == 0)
 			fav_hashset_unite(set, &other, NULL);
-		else
+		else if (left % 3 == 1)
 			send_to(set, &other);
+		else
+			lend_to(set, &other);
 	}
 }
 
@@ -463,7 +487,10 @@ build_repeated(FavHashSet *set, const uint64_t *hashes, size_t count)
 	for (part = 0; part < 5; part++)
 	{
 		look();
-		send_to(set, &other);
+		if (part % 2 == 0)
+			send_to(set, &other);
+		else
+			lend_to(set, &other);
 	}
 	for (i = count / 4; i < count; i++)
 	{
@@ -504,6 +531,8 @@ measure(const char *what, void (*work) (FavHashSet *set, const uint64_t *hashes,
 		CHECK_THAT(false, "%s, %zu hashes: more than %llu steps each", what, count, (unsigned long long) most);
 	on_pause = NULL;
 	free_allocations();
+	while (nlent > 0)
+		free(lent[--nlent]);
 }
 
 static void
