@@ -73,7 +73,9 @@ sub shared
 	return ($launched, scalar(() = $errors =~ /fav_agg: \d+ bytes of a worker are shared/g));
 }
 
-my $free = -d '/dev/shm' ? (split ' ', (`df -Pk /dev/shm` =~ /\n(.*)/)[0])[3] : 0;
+# initdb chooses other shared memory where the user of the server may not write to /dev/shm.
+my $posix = $node->safe_psql('postgres', 'SET client_min_messages = error; SHOW dynamic_shared_memory_type') eq 'posix';
+my $free = $posix && -d '/dev/shm' ? (split ' ', (`df -Pk /dev/shm` =~ /\n(.*)/)[0])[3] : 0;
 my $ample = $free > 300 * 1024;
 my $scarce = $free <= 64 * 1024;	# in between, it depends
 
