@@ -9,7 +9,7 @@
 EXTENSION = fav
 MODULE_big = fav
 DATA = $(sort $(wildcard fav--*.sql))
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/core/*.c)))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/core/*.c src/attach/*.c)))
 
 # Everything here goes to the .o files and to the .bc files (JIT) alike; PG_CFLAGS
 # would miss the latter.
@@ -42,7 +42,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # PGXS knows of no headers but the server's.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/core/*.h)
+$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h src/core/*.h src/attach/*.h)
 
 .PHONY: core-check fuzz dist
 

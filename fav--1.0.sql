@@ -481,115 +481,123 @@ CREATE AGGREGATE fav_union_agg(fav) (
 COMMENT ON AGGREGATE fav_union_agg(fav) IS 'union of all filters';
 
 --
--- Filters that maintain themselves
+-- Filters that keep themselves true
 --
 
--- Which source keeps which filters.  fav_attach writes it; a dump carries it along.
--- regclass is dumped as a name, and columns are noted by name, too.  Their numbers
--- (key, element, target_key, filter) are filled in by the trigger, so that a
--- renamed column is still found.
-CREATE TABLE fav_attachment (
-	source regclass NOT NULL,
-	number int NOT NULL,
-	key name NOT NULL,
-	element name NOT NULL,
-	target regclass NOT NULL,
-	target_key name NOT NULL,
-	filter name NOT NULL,
-	error_rate float8 NOT NULL,
-	elements regtype NOT NULL,
-	columns smallint[],
-	PRIMARY KEY (source, number)
+-- The levels of one filter.  An upper level overrides the lower ones.
+
+CREATE FUNCTION fav_stack(base fav, middle fav, recent fav) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION fav_stack(fav, fav, fav) IS 'the levels of an attached filter as one filter';
+
+CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element text) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element uuid) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bytea) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint) IS 'is the element in the filter of these levels?';
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, text) IS 'is the element in the filter of these levels?';
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, uuid) IS 'is the element in the filter of these levels?';
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS 'is the element in the filter of these levels?';
+
+-- The base of an attached filter: like fav_agg, but its only slice may err as often as a
+-- level that is never chained, and its seed is given.
+
+CREATE FUNCTION fav_base_transition(internal, bigint, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_base_transition(internal, text, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_base_transition(internal, uuid, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_base_transition(internal, bytea, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION fav_base_final(internal) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, bigint, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_base_transition(internal, text, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_base_transition(internal, uuid, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_base_transition(internal, bytea, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_base_final(internal) IS 'aggregate final function';
+
+CREATE AGGREGATE fav_base(element bigint, error_rate float8, seed bigint) (
+	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON TABLE fav_attachment IS 'which source keeps which filters; written by fav_attach and fav_detach';
-SELECT pg_catalog.pg_extension_config_dump('fav_attachment', '');
+CREATE AGGREGATE fav_base(element text, error_rate float8, seed bigint) (
+	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+CREATE AGGREGATE fav_base(element uuid, error_rate float8, seed bigint) (
+	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+CREATE AGGREGATE fav_base(element bytea, error_rate float8, seed bigint) (
+	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_base(bigint, float8, bigint) IS 'the base of an attached filter';
+COMMENT ON AGGREGATE fav_base(text, float8, bigint) IS 'the base of an attached filter';
+COMMENT ON AGGREGATE fav_base(uuid, float8, bigint) IS 'the base of an attached filter';
+COMMENT ON AGGREGATE fav_base(bytea, float8, bigint) IS 'the base of an attached filter';
 
-CREATE FUNCTION fav_attachment_check() RETURNS trigger
+-- The triggers of an attachment, which fav_attach makes.  One that somebody makes on a table
+-- of their own reaches nothing else.
+
+CREATE FUNCTION fav_collect() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
-COMMENT ON FUNCTION fav_attachment_check() IS 'trigger: attachments are about tables of one''s own';
-CREATE TRIGGER fav_attachment_check BEFORE INSERT OR UPDATE ON fav_attachment
-	FOR EACH ROW EXECUTE FUNCTION fav_attachment_check();
-ALTER TABLE fav_attachment ENABLE ALWAYS TRIGGER fav_attachment_check;
-
--- Insert, because a restore need not be done by a superuser; the trigger admits only
--- what the owner of both tables could attach anyway.
-GRANT SELECT, INSERT ON fav_attachment TO PUBLIC;
-
-CREATE FUNCTION fav_maintain() RETURNS trigger
+COMMENT ON FUNCTION fav_collect() IS 'row trigger of fav_attach: notes the pairs that are touched';
+CREATE FUNCTION fav_reconcile() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
-COMMENT ON FUNCTION fav_maintain() IS 'trigger: keeps filters true; only fav_attach makes such triggers';
-
-CREATE FUNCTION fav_apply(fav) RETURNS fav
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION fav_apply(fav) IS 'for fav_maintain alone: the filter with the changes of a statement';
+COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: makes filters agree with their source';
 
 CREATE FUNCTION fav_attach(
-	source regclass, key name, element name,
-	target regclass DEFAULT NULL, target_key name DEFAULT NULL, filter name DEFAULT NULL,
-	error_rate float8 DEFAULT 0.01
+	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
+	seed bigint DEFAULT NULL, name name DEFAULT NULL
 ) RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attach(regclass, name, name, regclass, name, name, float8) IS
-	'build a filter of elements for each key of a table, and keep them true from now on; gives the table with the filters';
+COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, bigint, name) IS
+	'build a filter of elements for each key of a table, and keep them true from now on; gives the view with the filters';
 
-CREATE FUNCTION fav_detach(
-	source regclass, target regclass DEFAULT NULL, filter name DEFAULT NULL
-) RETURNS void
+CREATE FUNCTION fav_detach(source regclass, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_detach(regclass, regclass, name) IS 'maintain the filters no longer, and leave them as they are';
+COMMENT ON FUNCTION fav_detach(regclass, name) IS 'drop the filters of a table and the triggers that keep them';
 
-CREATE FUNCTION fav_rebuild(
-	source regclass, key text DEFAULT NULL, target regclass DEFAULT NULL, filter name DEFAULT NULL
-) RETURNS void
+CREATE FUNCTION fav_rebuild(source regclass, key text DEFAULT NULL, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_rebuild(regclass, text, regclass, name) IS
-	'make the filters of all keys, or of one in its text form, anew from the source';
+COMMENT ON FUNCTION fav_rebuild(regclass, text, name) IS
+	'build the filters of all keys, or of one in its text form, anew from the source';
 
 CREATE FUNCTION fav_verify(
-	source regclass, target regclass DEFAULT NULL, filter name DEFAULT NULL,
-	OUT keys bigint, OUT elements bigint, OUT missing bigint, OUT false_positive_rate float8
+	source regclass, name name DEFAULT NULL,
+	OUT keys bigint, OUT elements bigint, OUT missing bigint, OUT stale bigint, OUT false_positive_rate float8
 )
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_verify(regclass, regclass, name) IS
-	'compare the filters with the source; missing must be 0';
+COMMENT ON FUNCTION fav_verify(regclass, name) IS
+	'compare the filters with their source; missing and stale must be 0';
 
-CREATE FUNCTION fav_attachment_counts(
-	target regclass, filter name, OUT filters bigint, OUT bytes bigint, OUT want_rebuild bigint
+CREATE FUNCTION fav_attachment_stats(
+	source regclass, name name DEFAULT NULL,
+	OUT keys bigint, OUT elements bigint, OUT bytes bigint, OUT exact_keys bigint, OUT keys_with_middle bigint
 )
-	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attachment_counts(regclass, name) IS
-	'counts for view fav_attachments; null without the right to read the table';
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'how many filters of a table there are, and what they take';
+
+CREATE FUNCTION fav_list_attachments(
+	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
+	OUT error_rate float8, OUT active boolean
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
+COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT a.source,
-	coalesce(k.attname, a.key) AS key,
-	coalesce(e.attname, a.element) AS element,
-	a.target,
-	coalesce(t.attname, a.target_key) AS target_key,
-	coalesce(f.attname, a.filter) AS filter,
-	a.error_rate,
-	(SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 6 FROM pg_catalog.pg_trigger g
-		WHERE g.tgrelid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
-		AND g.tgenabled OPERATOR(pg_catalog.<>) 'D'
-		AND g.tgname OPERATOR(pg_catalog.=) ANY (ARRAY(
-			SELECT pg_catalog.concat('fav_', a.number, '_', event)::pg_catalog.name
-			FROM pg_catalog.unnest('{before,insert,update,delete,truncate,row}'::pg_catalog.text[]) event))
-	) AS active,
-	c.filters,
-	c.bytes,
-	c.want_rebuild
-FROM fav_attachment a
-JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
-JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) a.target::pg_catalog.oid
-LEFT JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
-	AND k.attnum OPERATOR(pg_catalog.=) a.columns[1] AND NOT k.attisdropped
-LEFT JOIN pg_catalog.pg_attribute e ON e.attrelid OPERATOR(pg_catalog.=) a.source::pg_catalog.oid
-	AND e.attnum OPERATOR(pg_catalog.=) a.columns[2] AND NOT e.attisdropped
-LEFT JOIN pg_catalog.pg_attribute t ON t.attrelid OPERATOR(pg_catalog.=) a.target::pg_catalog.oid
-	AND t.attnum OPERATOR(pg_catalog.=) a.columns[3] AND NOT t.attisdropped
-LEFT JOIN pg_catalog.pg_attribute f ON f.attrelid OPERATOR(pg_catalog.=) a.target::pg_catalog.oid
-	AND f.attnum OPERATOR(pg_catalog.=) a.columns[4] AND NOT f.attisdropped
-LEFT JOIN LATERAL fav_attachment_counts(a.target, coalesce(f.attname, a.filter)) c ON true;
+SELECT source, key, element, filter, levels, error_rate, active FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
-	'what is attached, whether all its triggers are there and enabled, how many filters of how many bytes, and how many of them want a rebuild';
+	'what is attached, and whether all triggers are there and fire always, on partitions too';
 GRANT SELECT ON fav_attachments TO PUBLIC;

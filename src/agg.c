@@ -7,6 +7,7 @@
  */
 #include "fav.h"
 
+#include "core/levels.h"
 #include "elements.h"
 #include "handover.h"
 #include "hashset.h"
@@ -71,6 +72,7 @@ PG_FUNCTION_INFO_V1(fav_agg_combine);
 PG_FUNCTION_INFO_V1(fav_agg_serialize);
 PG_FUNCTION_INFO_V1(fav_agg_deserialize);
 PG_FUNCTION_INFO_V1(fav_agg_final);
+PG_FUNCTION_INFO_V1(fav_base_final);
 
 /* error_rate and capacity, the arguments after the element, if they are there. */
 static FavParams
@@ -157,6 +159,46 @@ FAV_AGG_FUNCTION(int8, FAV_KIND_INTEGER);
 FAV_AGG_FUNCTION(text, FAV_KIND_TEXT);
 FAV_AGG_FUNCTION(uuid, FAV_KIND_UUID);
 FAV_AGG_FUNCTION(bytea, FAV_KIND_BYTES);
+
+/*
+ * fav_base(element, error_rate, seed): the base of an attached filter.  It is never
+ * chained, so its only slice may err as often as the whole.
+ */
+static pg_attribute_always_inline Datum
+base_transition(FunctionCallInfo fcinfo, FavKind kind)
+{
+	AggState   *state;
+
+	if (PG_ARGISNULL(0))
+	{
+		FavParams	params = fav_default_params();
+
+		if (PG_ARGISNULL(2) || PG_ARGISNULL(3))
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("error_rate and seed must not be null")));
+		params.error_rate = PG_GETARG_FLOAT8(2);
+		params.seed = (uint64_t) PG_GETARG_INT64(3);
+		params.capacity = 0;
+		fav_check_params(&params);
+		state = new_state(fav_aggregate_context(fcinfo), &params);
+	}
+	else
+		state = (AggState *) PG_GETARG_POINTER(0);
+	if (!PG_ARGISNULL(1))
+		fav_hashset_add(&state->set, fav_hash_datum(kind, PG_GETARG_DATUM(1), state->params.seed), state->context);
+	PG_RETURN_POINTER(state);
+}
+
+#define FAV_BASE_FUNCTION(suffix, kind) \
+	extern PGDLLEXPORT Datum fav_base_##suffix(PG_FUNCTION_ARGS); \
+	Datum fav_base_##suffix(PG_FUNCTION_ARGS) { return base_transition(fcinfo, kind); } \
+	PG_FUNCTION_INFO_V1(fav_base_##suffix)
+
+FAV_BASE_FUNCTION(int8, FAV_KIND_INTEGER);
+FAV_BASE_FUNCTION(text, FAV_KIND_TEXT);
+FAV_BASE_FUNCTION(uuid, FAV_KIND_UUID);
+FAV_BASE_FUNCTION(bytea, FAV_KIND_BYTES);
 
 Datum
 fav_agg_combine(PG_FUNCTION_ARGS)
@@ -367,5 +409,25 @@ fav_agg_final(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	state = (AggState *) PG_GETARG_POINTER(0);
 	fav_hashset_build(&state->set, &state->params, capacity_for, &editor);
+	return fav_finish_edit(&editor);
+}
+
+Datum
+fav_base_final(PG_FUNCTION_ARGS)
+{
+	AggState   *state;
+	FavParams	params;
+	FavEditor	editor;
+
+	fav_aggregate_context(fcinfo);
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	state = (AggState *) PG_GETARG_POINTER(0);
+
+	/* The first slice of a chain gets half of its error rate: twice its share, then. */
+	params = state->params;
+	params.error_rate *= 2 * FAV_BASE_ERROR_SHARE;
+	fav_hashset_build(&state->set, &params, capacity_for, &editor);
+	editor.filter.params.error_rate = state->params.error_rate;
 	return fav_finish_edit(&editor);
 }

@@ -40,6 +40,13 @@
 #define fav_owns_relation(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
+/* The body of an SQL function: since 14 an expression whose references PostgreSQL follows. */
+#if PG_VERSION_NUM >= 140000
+#define FAV_SQL_BODY	"RETURN %s"
+#else
+#define FAV_SQL_BODY	"AS $fav$ SELECT %s $fav$"
+#endif
+
 /* What fav_new() and fav_add(NULL, ...) start from. */
 #define FAV_DEFAULT_CAPACITY	1000
 #define FAV_DEFAULT_ERROR_RATE	0.01

@@ -163,18 +163,13 @@ make_room(FavCache *cache, FavReader *loading)
 }
 
 static FavReader *
-cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
+cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 {
-	FavCache   *cache = fcinfo->flinfo->fn_extra;
 	struct varatt_external pointer;
 	FavReader  *oldest;
 	int			i;
 
 	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
-	if (cache == NULL)
-		cache = fcinfo->flinfo->fn_extra =
-			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(FavCache));
-
 	oldest = &cache->readers[0];
 	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
 	{
@@ -198,8 +193,7 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 	make_room(cache, oldest);
 
 	/* an error below leaves an entry that matches nothing, until its turn comes */
-	oldest->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt, "fav reader",
-											ALLOCSET_SMALL_SIZES);
+	oldest->context = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
 	oldest->attribute = MemoryContextAlloc(oldest->context, VARSIZE_ANY(attribute));
 	memcpy(oldest->attribute, attribute, VARSIZE_ANY(attribute));
 	load_first(oldest);
@@ -207,14 +201,32 @@ cached_reader(FunctionCallInfo fcinfo, struct varlena *attribute)
 	return cache->latest = oldest;
 }
 
-FavReader *
-fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *local)
+static FavReader *
+local_reader(struct varlena *attribute, FavReader *local)
 {
-	if (VARATT_IS_EXTERNAL_ONDISK(attribute) && fcinfo->flinfo != NULL)
-		return cached_reader(fcinfo, attribute);
 	attribute = pg_detoast_datum_packed(attribute);
 	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
 	return local;
+}
+
+FavReader *
+fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute, FavReader *local)
+{
+	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
+		return cached_reader(cache, context, attribute);
+	return local_reader(attribute, local);
+}
+
+FavReader *
+fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *local)
+{
+	FmgrInfo   *function = fcinfo->flinfo;
+
+	if (function == NULL || !VARATT_IS_EXTERNAL_ONDISK(attribute))
+		return local_reader(attribute, local);
+	if (function->fn_extra == NULL)
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavCache));
+	return cached_reader(function->fn_extra, function->fn_mcxt, attribute);
 }
 
 void
@@ -276,6 +288,18 @@ fetch_is_deleted(FavReader *reader, uint64_t hash)
 			return false;
 	}
 	return false;
+}
+
+bool
+fav_reader_excludes(FavReader *reader, uint64_t hash)
+{
+	const FavFilter *filter = &reader->filter;
+
+	if (filter->ndeleted == 0)
+		return false;
+	if (!fav_reader_is_loaded(reader))
+		return fetch_is_deleted(reader, hash);
+	return fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
 }
 
 bool

@@ -45,8 +45,25 @@ typedef struct FavCache
 	FavReader	readers[FAV_CACHE_ENTRIES];
 } FavCache;
 
+/*
+ * The reader of an attribute that may be toasted: one of the cache, which keeps what it
+ * loads in `context`, or `local` for a value that is not out of line.
+ */
+extern FavReader *fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute,
+								 FavReader *local);
+
 extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
 								  FavReader *local);
+
+/* The latest reader of the cache, if it is the one of this attribute. */
+static pg_attribute_always_inline FavReader *
+fav_cache_latest(FavCache *cache, struct varlena *attribute)
+{
+	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || cache->latest == NULL ||
+		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute), sizeof(struct varatt_external)) != 0)
+		return NULL;
+	return cache->latest;
+}
 
 /*
  * The reader of argument `number`, which is not NULL, if it is the same as in the last
@@ -93,6 +110,9 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 extern void fav_reader_expect(FavReader *reader, uint64 questions);
 
 extern bool fav_reader_fetch_contains(FavReader *reader, uint64_t hash);
+
+/* Does the filter exclude the hash by a tombstone? */
+extern bool fav_reader_excludes(FavReader *reader, uint64_t hash);
 
 /* Is the whole value there, or only its head? */
 static inline bool

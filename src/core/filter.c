@@ -569,6 +569,41 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 	return FAV_OK;
 }
 
+FavStatus
+fav_editor_exclude(FavEditor *editor, uint64_t hash)
+{
+	FavStatus	status = del_pending(editor);
+
+	if (status == FAV_OK)
+		status = fav_editor_prepare_hide(editor, 1);
+	if (status != FAV_OK)
+		return status;
+	remove_recent(editor, hash);
+	if (fav_editor_is_deleted(editor, hash))
+		return FAV_OK;
+
+	/* Room was made above; finding out whether it is deleted has only made more. */
+	fav_editor_hide(editor, hash, true);
+
+	/* A tombstone counts as an element that goes.  This one may never have been there. */
+	if (!fav_slices_report(&editor->filter, hash))
+		fav_count_in(&editor->filter);
+	return FAV_OK;
+}
+
+FavStatus
+fav_editor_flush(FavEditor *editor)
+{
+	FavStatus	status = del_pending(editor);
+
+	if (status == FAV_OK && editor->filter.nrecent > 0)
+	{
+		status = flush(editor);
+		editor->changed = true;
+	}
+	return status;
+}
+
 static FavStatus
 edit_each(FavEditor *editor, const uint64_t *hashes, size_t count, FavStatus (*edit) (FavEditor *, uint64_t))
 {
@@ -590,6 +625,12 @@ FavStatus
 fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 {
 	return edit_each(editor, hashes, count, fav_editor_del);
+}
+
+FavStatus
+fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	return edit_each(editor, hashes, count, fav_editor_exclude);
 }
 
 FavStatus

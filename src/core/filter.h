@@ -202,9 +202,20 @@ extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
  */
 extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
 
+/*
+ * Exclude an element: it is absent from now on, whether it was ever added or not, until it
+ * is added again.  Its hash becomes a tombstone and no bit is cleared, so no other element
+ * is affected.
+ */
+extern FavStatus fav_editor_exclude(FavEditor *editor, uint64_t hash);
+
+/* Move recent into the slices now, not only when it is full. */
+extern FavStatus fav_editor_flush(FavEditor *editor);
+
 /* One after the other, until one fails. */
 extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_del_many(FavEditor *editor, const uint64_t *hashes, size_t count);
+extern FavStatus fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
 extern void fav_editor_close(FavEditor *editor);
 
@@ -289,6 +300,31 @@ fav_is_small(const uint8_t *bytes, size_t size, uint32_t *nrecent)
 		return false;
 	*nrecent = fav_load16(bytes + FAV_AT_NRECENT);
 	return *nrecent <= FAV_RECENT_MAX && size == fav_head_size(0, *nrecent);
+}
+
+/*
+ * fav_open() of a whole value without slices, for a probe only: fills in the two lists
+ * and the seed and checks what reading them relies on.  False for everything else,
+ * malformed values included.
+ */
+static inline bool
+fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	const uint8_t *params;
+
+	if (size < FAV_HEADER_SIZE || bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION ||
+		bytes[FAV_AT_FLAGS] != 0 || bytes[FAV_AT_NSLICES] != 0)
+		return false;
+	filter->nslices = 0;
+	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
+	if (filter->nrecent > FAV_RECENT_MAX || size < fav_head_size(0, filter->nrecent))
+		return false;
+	filter->recent = bytes + FAV_AT_RECENT;
+	params = bytes + fav_params_offset(filter->nrecent);
+	filter->params.seed = fav_load64(params + FAV_PARAMS_AT_SEED);
+	filter->ndeleted = fav_load32(params + FAV_PARAMS_AT_NDELETED);
+	filter->deleted = params + FAV_PARAMS_SIZE;
+	return fav_head_size(0, filter->nrecent) + 8 * (uint64_t) filter->ndeleted == size;
 }
 
 /*

@@ -69,8 +69,8 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
 		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",
 						 filter->params.error_rate);
-	if (filter->nslices == 0 && (filter->ndeleted != 0 || filter->elements != 0))
-		return malformed(problem, "A value without slices cannot have elements or deleted hashes in them.");
+	if (filter->nslices == 0 && filter->elements != 0)
+		return malformed(problem, "A value without slices cannot have elements in them.");
 	if (filter->elements > FAV_MAX_ELEMENTS)
 		return malformed(problem, "The value claims %llu elements, more than a value can hold.",
 						 (unsigned long long) filter->elements);

@@ -42,7 +42,7 @@
 #define FAV_AT_RECENT		8	/* the hashes */
 
 /* parameters, after recent: see fav_params_offset() */
-#define FAV_PARAMS_AT_NDELETED	0	/* u32; 0 while there are no slices */
+#define FAV_PARAMS_AT_NDELETED	0	/* u32 */
 #define FAV_PARAMS_AT_ELEMENTS	4	/* u64, elements in the slices; 0 while there
 									 * are none */
 #define FAV_PARAMS_AT_CAPACITY	12	/* u64, what the first slice is sized for: 1 ..

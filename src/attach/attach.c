@@ -1,0 +1,175 @@
+/*
+ * attach.c
+ *		fav_attach and fav_detach.
+ */
+#include "attach.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(fav_attach);
+PG_FUNCTION_INFO_V1(fav_detach);
+
+/* Lock the source with its partitions and children, and refuse what cannot be attached. */
+static void
+check_source(Oid source)
+{
+	List	   *family;
+	ListCell   *cell;
+	char		kind = get_rel_relkind(source);
+
+	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table", get_rel_name(source)),
+				 errdetail("Filters can be attached to ordinary and partitioned tables.")));
+	fav_check_owner(source);
+	if (IsCatalogRelationOid(source))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("\"%s\" is a system catalog", get_rel_name(source))));
+	if (get_rel_persistence(source) == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a temporary table", get_rel_name(source)),
+				 errhint("Build a filter of it with fav_agg.")));
+	family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
+	foreach(cell, family)
+		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot attach filters to a table with foreign table \"%s\" in it",
+							get_rel_name(lfirst_oid(cell))),
+					 errdetail("Changes on the foreign server would not be seen here."),
+					 errhint("Attach the filters on the server that has the rows.")));
+}
+
+static void
+find_usable_column(Oid source, const char *name, FavColumn *column)
+{
+	HeapTuple	tuple;
+	bool		is_virtual;
+
+	fav_find_column(source, name, column);
+	tuple = SearchSysCacheAttNum(source, column->number);
+	is_virtual = HeapTupleIsValid(tuple) && ((Form_pg_attribute) GETSTRUCT(tuple))->attgenerated != '\0' &&
+		((Form_pg_attribute) GETSTRUCT(tuple))->attgenerated != ATTRIBUTE_GENERATED_STORED;
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	if (column->number < 1 || is_virtual)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("column \"%s\" of table \"%s\" is not stored in its rows", name, get_rel_name(source))));
+}
+
+/* Without an index that begins with the key, every look-up would read the whole table. */
+static void
+advise_index(Oid source, const FavColumn *key)
+{
+	Relation	relation = table_open(source, AccessShareLock);
+	List	   *indexes = RelationGetIndexList(relation);
+	ListCell   *cell;
+	bool		found = false;
+
+	foreach(cell, indexes)
+	{
+		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		found = found || ((Form_pg_index) GETSTRUCT(tuple))->indkey.values[0] == key->number;
+		ReleaseSysCache(tuple);
+	}
+	table_close(relation, AccessShareLock);
+	if (!found)
+		ereport(WARNING,
+				(errmsg("table \"%s\" has no index that begins with column \"%s\"", get_rel_name(source),
+						NameStr(key->name)),
+				 errdetail("Each delete, and each rebuild of a filter, will read the whole table."),
+				 errhint("Create an index on the columns of key and element.")));
+}
+
+/*
+ * fav_attach(source, key, element, error_rate, seed, name)
+ */
+Datum
+fav_attach(PG_FUNCTION_ARGS)
+{
+	Oid			schema = fav_schema_of_function(fcinfo);
+	Oid			source = fav_get_relation_argument(fcinfo, 0, "source");
+	FavParams	params = fav_default_params();
+	const char *view_name;
+	const char *levels_name;
+	FavColumn	key;
+	FavColumn	element;
+	FavKind		kind;
+	Oid			levels;
+	FavRole		role;
+
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("key, element and error_rate must not be null")));
+	check_source(source);
+	find_usable_column(source, NameStr(*PG_GETARG_NAME(1)), &key);
+	find_usable_column(source, NameStr(*PG_GETARG_NAME(2)), &element);
+	if (key.number == element.number)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("key and element are the same column \"%s\"", NameStr(key.name))));
+	(void) fav_check_key(&key);
+	kind = fav_kind_of_column(&element);
+	params.error_rate = PG_GETARG_FLOAT8(3);
+	if (!PG_ARGISNULL(4))
+		params.seed = (uint64_t) PG_GETARG_INT64(4);
+	fav_check_params(&params);
+	view_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(source), NULL, "fav") :
+		NameStr(*PG_GETARG_NAME(5));
+	levels_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(source), "fav", "levels") :
+		makeObjectName(view_name, NULL, "levels");
+	advise_index(source, &key);
+
+	fav_become_owner(&role, fav_owner_of(source));
+	fav_spi_connect();
+	levels = fav_create_objects(schema, source, &key, kind, view_name, levels_name);
+	fav_create_triggers(schema, source, levels, &key, &element, params.error_rate, params.seed);
+	CommandCounterIncrement();
+	fav_build_all(fav_attachment_of_levels(schema, source, levels));
+	SPI_finish();
+	fav_become_caller(&role);
+	PG_RETURN_OID(fav_view_of_levels(schema, levels));
+}
+
+/*
+ * fav_detach(source, name).  The filters go, too: from the next write on they would be wrong,
+ * and nobody would be told.
+ */
+Datum
+fav_detach(PG_FUNCTION_ARGS)
+{
+	Oid			schema = fav_schema_of_function(fcinfo);
+	Oid			source = fav_get_relation_argument(fcinfo, 0, "source");
+	Oid			levels;
+	FavRole		role;
+
+	fav_check_owner(source);
+	levels = fav_choose_levels(schema, source, PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
+	fav_check_owner(levels);
+	fav_become_owner(&role, fav_owner_of(levels));
+	fav_drop_objects(schema, levels);
+	fav_become_caller(&role);
+	fav_forget_collected(levels);
+	PG_RETURN_VOID();
+}

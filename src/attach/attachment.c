@@ -1,0 +1,713 @@
+/*
+ * attachment.c
+ *		Reading attachments off their triggers; the cache of them.
+ *
+ * There is no catalog of attachments.  The WHEN clause of a trigger names the levels table
+ * and the source as constants of type regclass, and a row trigger's also the columns of
+ * key and element.  So PostgreSQL itself follows renames, maps columns to partitions,
+ * keeps what is needed from being dropped, and dumps all of it by name.  The trigger's
+ * arguments are the error rate and the seed.
+ *
+ * A trigger is not trusted because it calls our function: anybody can create one on a
+ * table of their own.  One whose table is neither the source nor a partition or child of
+ * it does nothing, and source and levels must have one owner, as whom all is done.
+ */
+#include "attach.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/*
+ * Names
+ */
+
+char *
+fav_relation_name(Oid relation)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), get_rel_name(relation));
+}
+
+char *
+fav_schema_name(Oid schema)
+{
+	return pstrdup(quote_identifier(get_namespace_name(schema)));
+}
+
+Oid
+fav_schema_of_function(FunctionCallInfo fcinfo)
+{
+	return get_func_namespace(fcinfo->flinfo->fn_oid);
+}
+
+Oid
+fav_get_relation_argument(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	Oid			relation;
+
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", name)));
+	relation = PG_GETARG_OID(number);
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relation)));
+	return relation;
+}
+
+/*
+ * Columns
+ */
+
+void
+fav_find_column(Oid relation, const char *name, FavColumn *column)
+{
+	HeapTuple	tuple = SearchSysCacheAttName(relation, name);
+	Form_pg_attribute attribute;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of table \"%s\" does not exist", name, get_rel_name(relation))));
+	attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+	column->name = attribute->attname;
+	column->number = attribute->attnum;
+	column->type = getBaseType(attribute->atttypid);
+	column->collation = attribute->attcollation;
+	ReleaseSysCache(tuple);
+}
+
+FavKind
+fav_kind_of_column(const FavColumn *column)
+{
+	switch (column->type)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+			return FAV_KIND_INTEGER;
+		case TEXTOID:
+		case VARCHAROID:
+			return FAV_KIND_TEXT;
+		case UUIDOID:
+			return FAV_KIND_UUID;
+		case BYTEAOID:
+			return FAV_KIND_BYTES;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("column \"%s\" has type %s, which cannot be an element", NameStr(column->name),
+							format_type_be(column->type)),
+					 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or bytea.")));
+	}
+	pg_unreachable();
+}
+
+const char *
+fav_element_type_name(FavKind kind)
+{
+	switch (kind)
+	{
+		case FAV_KIND_INTEGER:
+			return "pg_catalog.int8";
+		case FAV_KIND_TEXT:
+			return "pg_catalog.text";
+		case FAV_KIND_UUID:
+			return "pg_catalog.uuid";
+		default:
+			return "pg_catalog.bytea";
+	}
+}
+
+TypeCacheEntry *
+fav_check_key(const FavColumn *column)
+{
+	TypeCacheEntry *type = lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
+											 TYPECACHE_CMP_PROC_FINFO);
+
+	if (type->typtype == TYPTYPE_COMPOSITE || column->type == RECORDOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has composite type %s, which cannot be a key", NameStr(column->name),
+						format_type_be(column->type))));
+	if (!OidIsValid(type->btree_opf) || !OidIsValid(type->eq_opr) || !OidIsValid(type->cmp_proc_finfo.fn_oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has type %s, which cannot be a key", NameStr(column->name),
+						format_type_be(column->type)),
+				 errdetail("The type has no default btree operator class.")));
+	return type;
+}
+
+/* The equality of keys, as it is written in a query. */
+const char *
+fav_equality(const TypeCacheEntry *key_type)
+{
+	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(key_type->eq_opr));
+	Form_pg_operator form;
+	char	   *text;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator %u", key_type->eq_opr);
+	form = (Form_pg_operator) GETSTRUCT(tuple);
+	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
+					NameStr(form->oprname));
+	ReleaseSysCache(tuple);
+	return text;
+}
+
+/*
+ * Triggers
+ */
+
+typedef struct WhenWalk
+{
+	FavWhen    *when;
+	int			nrelations;
+} WhenWalk;
+
+static bool
+read_when_walker(Node *node, WhenWalk *walk)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID && !((Const *) node)->constisnull)
+	{
+		Oid			relation = DatumGetObjectId(((Const *) node)->constvalue);
+
+		if (walk->nrelations == 0)
+			walk->when->levels = relation;
+		else if (walk->nrelations == 1)
+			walk->when->source = relation;
+		walk->nrelations++;
+	}
+	else if (IsA(node, Var))
+	{
+		AttrNumber	number = ((Var *) node)->varattno;
+
+		if (walk->when->key == InvalidAttrNumber)
+			walk->when->key = number;
+		else if (walk->when->element == InvalidAttrNumber && number != walk->when->key)
+			walk->when->element = number;
+	}
+	return expression_tree_walker(node, read_when_walker, walk);
+}
+
+/*
+ * Read a WHEN clause.  The first table it names is levels and the second is the source;
+ * the first column is the key and the next is the element.
+ */
+bool
+fav_read_when(const char *expression, FavWhen *when)
+{
+	WhenWalk	walk = {when, 0};
+
+	memset(when, 0, sizeof(*when));
+	if (expression == NULL)
+		return false;
+	(void) read_when_walker(stringToNode(expression), &walk);
+	return walk.nrelations == 2;
+}
+
+/* Is the relation the source, or a partition or child of it? */
+bool
+fav_is_in_family(Oid relation, Oid source)
+{
+	return relation == source ||
+		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
+		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
+}
+
+/*
+ * From the words of a trigger to the attachment
+ */
+
+static void
+check_levels(const FavAttachment *attachment)
+{
+	Relation	levels = table_open(attachment->levels, AccessShareLock);
+	TupleDesc	descriptor = RelationGetDescr(levels);
+	Oid			fav = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+									  ObjectIdGetDatum(attachment->schema));
+	bool		good = levels->rd_rel->relkind == RELKIND_RELATION && descriptor->natts >= FAV_LEVELS_RECENT;
+	int			i;
+
+	for (i = FAV_LEVELS_KEY; good && i <= FAV_LEVELS_RECENT; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(descriptor, i - 1);
+
+		if (i == FAV_LEVELS_KEY)
+			good = !attribute->attisdropped && getBaseType(attribute->atttypid) == attachment->key.type &&
+				attribute->attcollation == attachment->key.collation;
+		else
+			good = !attribute->attisdropped && attribute->atttypid == fav;
+	}
+	table_close(levels, AccessShareLock);
+	if (!good)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" does not have the columns of a levels table of table \"%s\"",
+						get_rel_name(attachment->levels), get_rel_name(attachment->source)),
+				 errhint("Call fav_detach, then fav_attach.")));
+}
+
+/*
+ * The attachment that a row trigger of `relation` speaks of.  Everything that can change
+ * without a change of the tables involved is looked at again each time.
+ */
+static FavAttachment *
+resolve(Oid schema, const FavWhen *when, Oid relation, double error_rate, uint64 seed)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav attachment", ALLOCSET_SMALL_SIZES);
+	FavAttachment *attachment = MemoryContextAllocZero(context, sizeof(FavAttachment));
+	MemoryContext old;
+	FavEditor	editor;
+
+	attachment->context = context;
+	attachment->schema = schema;
+	attachment->source = when->source;
+	attachment->levels = when->levels;
+	attachment->owner = fav_owner_of(when->source);
+	if (attachment->owner != fav_owner_of(when->levels))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("tables \"%s\" and \"%s\" have different owners", get_rel_name(when->source),
+						get_rel_name(when->levels)),
+				 errdetail("The filters of a table are kept by its owner."),
+				 errhint("Give both tables one owner with ALTER TABLE ... OWNER TO.")));
+	fav_find_column(when->source, get_attname(relation, when->key, false), &attachment->key);
+	fav_find_column(when->source, get_attname(relation, when->element, false), &attachment->element);
+	attachment->kind = fav_kind_of_column(&attachment->element);
+	attachment->key_type = fav_check_key(&attachment->key);
+	get_typlenbyvalalign(attachment->element.type, &attachment->element_length, &attachment->element_by_value,
+						 &attachment->element_align);
+	check_levels(attachment);
+
+	attachment->params = fav_default_params();
+	attachment->params.error_rate = error_rate;
+	attachment->params.seed = seed;
+	fav_check_params(&attachment->params);
+	old = MemoryContextSwitchTo(context);
+	fav_editor_new(&editor, &attachment->params);
+	attachment->empty = fav_finish_edit(&editor);
+	MemoryContextSwitchTo(old);
+	return attachment;
+}
+
+/* Does the trigger call this function of ours? */
+static bool
+calls(const Trigger *trigger, Oid schema, const char *function)
+{
+	char	   *name = get_func_name(trigger->tgfoid);
+
+	return name != NULL && strcmp(name, function) == 0 && get_func_namespace(trigger->tgfoid) == schema;
+}
+
+static FavAttachment *
+resolve_trigger(Oid schema, const Trigger *trigger, const FavWhen *when, Oid relation)
+{
+	double		error_rate = 0.0;
+	int64		seed = 0;
+
+	if (trigger->tgnargs == 2)
+	{
+		error_rate = DatumGetFloat8(DirectFunctionCall1(float8in, CStringGetDatum(trigger->tgargs[0])));
+		seed = DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(trigger->tgargs[1])));
+	}
+	return resolve(schema, when, relation, error_rate, (uint64) seed);
+}
+
+/*
+ * The triggers of ours on a source, that name it: calls `visit` for each until it returns
+ * true.
+ */
+typedef bool (*TriggerVisitor) (const Trigger *trigger, const FavWhen *when, bool of_rows, void *context);
+
+static void
+visit_triggers(Oid schema, Oid source, TriggerVisitor visit, void *context)
+{
+	Relation	relation = table_open(source, AccessShareLock);
+	int			i;
+
+	for (i = 0; relation->trigdesc != NULL && i < relation->trigdesc->numtriggers; i++)
+	{
+		const Trigger *trigger = &relation->trigdesc->triggers[i];
+		bool		of_rows = calls(trigger, schema, FAV_COLLECT);
+		FavWhen		when;
+
+		if ((of_rows || calls(trigger, schema, FAV_RECONCILE)) && fav_read_when(trigger->tgqual, &when) &&
+			when.source == source && visit(trigger, &when, of_rows, context))
+			break;
+	}
+	table_close(relation, AccessShareLock);
+}
+
+typedef struct LevelsSearch
+{
+	Oid			schema;
+	const char *name;			/* of the view or the levels table; NULL: any */
+	List	   *found;
+} LevelsSearch;
+
+static bool
+find_levels(const Trigger *trigger pg_attribute_unused(), const FavWhen *when, bool of_rows pg_attribute_unused(),
+			void *context)
+{
+	LevelsSearch *search = context;
+	Oid			view = fav_view_of_levels(search->schema, when->levels);
+
+	if (search->name == NULL || strcmp(search->name, get_rel_name(when->levels)) == 0 ||
+		(OidIsValid(view) && strcmp(search->name, get_rel_name(view)) == 0))
+		search->found = list_append_unique_oid(search->found, when->levels);
+	return false;
+}
+
+/* The levels table of a source that the arguments of an SQL function mean. */
+Oid
+fav_choose_levels(Oid schema, Oid source, const char *name)
+{
+	LevelsSearch search = {schema, name, NIL};
+
+	visit_triggers(schema, source, find_levels, &search);
+	if (search.found == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 name == NULL ? errmsg("table \"%s\" has no attached filters", get_rel_name(source)) :
+				 errmsg("table \"%s\" has no attached filters \"%s\"", get_rel_name(source), name),
+				 errhint("The view fav_attachments lists what is attached.")));
+	if (list_length(search.found) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_AMBIGUOUS_PARAMETER),
+				 errmsg("table \"%s\" has attached filters of %d names", get_rel_name(source),
+						list_length(search.found)),
+				 errhint("Choose one by its name, which view fav_attachments shows as filter.")));
+	return linitial_oid(search.found);
+}
+
+/*
+ * The cache, for triggers
+ */
+
+typedef struct TriggerEntry
+{
+	Oid			trigger;		/* hash key */
+	FavWhen		when;
+	FavAttachment *attachment;	/* NULL: the trigger's table is not of the source's family */
+} TriggerEntry;
+
+static HTAB *triggers = NULL;
+static List *attachments = NIL; /* of the entries */
+static List *watched = NIL;		/* relations whose changes make the cache stale */
+static List *stale = NIL;		/* attachments that may still be in use */
+static bool cache_is_stale = false;
+
+static void
+relation_changed(Datum arg pg_attribute_unused(), Oid relation)
+{
+	if (!OidIsValid(relation) || list_member_oid(watched, relation))
+		cache_is_stale = true;
+}
+
+static void
+open_cache(void)
+{
+	HASHCTL		control;
+
+	if (triggers != NULL && !cache_is_stale)
+		return;
+	if (triggers != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		hash_destroy(triggers);
+		triggers = NULL;
+		stale = list_concat(stale, attachments);
+		list_free(watched);
+		attachments = watched = NIL;
+		MemoryContextSwitchTo(old);
+	}
+	else
+	{
+		static bool registered = false;
+
+		if (!registered)
+			CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+		registered = true;
+	}
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(TriggerEntry);
+	control.hcxt = TopMemoryContext;
+	triggers = hash_create("fav triggers", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	cache_is_stale = false;
+}
+
+/* At the end of a transaction nobody uses an attachment any more. */
+void
+fav_release_stale_attachments(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, stale)
+	{
+		FavAttachment *attachment = lfirst(cell);
+		int			i;
+
+		for (i = 0; i < FAV_NQUERIES; i++)
+			if (attachment->plans[i] != NULL)
+				SPI_freeplan(attachment->plans[i]);
+		MemoryContextDelete(attachment->context);
+	}
+	list_free(stale);
+	stale = NIL;
+}
+
+static FavAttachment *
+find_attachment(Oid levels, Oid source)
+{
+	ListCell   *cell;
+
+	foreach(cell, attachments)
+	{
+		FavAttachment *attachment = lfirst(cell);
+
+		if (attachment->levels == levels && attachment->source == source)
+			return attachment;
+	}
+	return NULL;
+}
+
+/* Put an attachment into the cache. */
+static FavAttachment *
+remember(FavAttachment *attachment)
+{
+	MemoryContext old;
+
+	/* resolving has looked at catalogs, and so may have seen changes */
+	open_cache();
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	attachments = lappend(attachments, attachment);
+	watched = lappend_oid(watched, attachment->levels);
+	watched = lappend_oid(watched, attachment->source);
+	MemoryContextSetParent(attachment->context, TopMemoryContext);
+	MemoryContextSwitchTo(old);
+	return attachment;
+}
+
+typedef struct AttachmentSearch
+{
+	Oid			schema;
+	Oid			levels;
+	FavAttachment *found;
+} AttachmentSearch;
+
+static bool
+find_row_trigger(const Trigger *trigger, const FavWhen *when, bool of_rows, void *context)
+{
+	AttachmentSearch *search = context;
+
+	if (when->levels != search->levels || !of_rows || when->element == InvalidAttrNumber)
+		return false;
+	search->found = resolve_trigger(search->schema, trigger, when, when->source);
+	return true;
+}
+
+static FavAttachment *
+load_attachment(Oid schema, Oid source, Oid levels)
+{
+	AttachmentSearch search = {schema, levels, NULL};
+
+	visit_triggers(schema, source, find_row_trigger, &search);
+	return search.found == NULL ? NULL : remember(search.found);
+}
+
+/* By the words of the triggers on the source itself. */
+FavAttachment *
+fav_attachment_of_levels(Oid schema, Oid source, Oid levels)
+{
+	FavAttachment *attachment;
+
+	open_cache();
+	attachment = find_attachment(levels, source);
+	if (attachment == NULL)
+		attachment = load_attachment(schema, source, levels);
+	if (attachment == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" has lost its row triggers for \"%s\"", get_rel_name(source),
+						get_rel_name(levels)),
+				 errhint("Call fav_detach, then fav_attach.")));
+	return attachment;
+}
+
+/* The same attachment as it is now; NULL if it is gone. */
+FavAttachment *
+fav_attachment_refresh(FavAttachment *old)
+{
+	FavAttachment *attachment;
+
+	open_cache();
+	attachment = find_attachment(old->levels, old->source);
+	if (attachment == NULL && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(old->source)) &&
+		SearchSysCacheExists1(RELOID, ObjectIdGetDatum(old->levels)))
+		attachment = load_attachment(old->schema, old->source, old->levels);
+	if (attachment != NULL &&
+		(attachment->key.type != old->key.type || attachment->element.type != old->element.type))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("columns of table \"%s\" changed their types while its filters were behind",
+						get_rel_name(old->source))));
+	return attachment;
+}
+
+/*
+ * The attachment of the trigger that is being called, and what its WHEN clause says.  NULL
+ * if the trigger is none of ours, or its table has left the source.
+ */
+FavAttachment *
+fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	const Trigger *trigger = data->tg_trigger;
+	Oid			relation = RelationGetRelid(data->tg_relation);
+	TriggerEntry *entry;
+	FavAttachment *attachment = NULL;
+	MemoryContext old;
+
+	open_cache();
+	entry = hash_search(triggers, &trigger->tgoid, HASH_FIND, NULL);
+	if (entry != NULL)
+	{
+		*when = entry->when;
+		return entry->attachment;
+	}
+
+	if (fav_read_when(trigger->tgqual, when) && fav_is_in_family(relation, when->source) &&
+		(!TRIGGER_FIRED_FOR_ROW(data->tg_event) || when->element != InvalidAttrNumber))
+	{
+		attachment = find_attachment(when->levels, when->source);
+		if (attachment == NULL && TRIGGER_FIRED_FOR_ROW(data->tg_event))
+			attachment = remember(resolve_trigger(fav_schema_of_function(fcinfo), trigger, when, relation));
+		else if (attachment == NULL)
+			attachment = fav_attachment_of_levels(fav_schema_of_function(fcinfo), when->source, when->levels);
+	}
+	open_cache();
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	watched = list_append_unique_oid(watched, relation);
+	MemoryContextSwitchTo(old);
+	entry = hash_search(triggers, &trigger->tgoid, HASH_ENTER, NULL);
+	entry->when = *when;
+	entry->attachment = attachment;
+	return attachment;
+}
+
+/*
+ * Queries.  Every name is qualified: the search_path has no say.
+ */
+
+static char *
+query_text(const FavAttachment *attachment, FavQuery query)
+{
+	const char *levels = fav_relation_name(attachment->levels);
+	const char *source = fav_relation_name(attachment->source);
+	const char *equal = fav_equality(attachment->key_type);
+	const char *key = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_KEY, false));
+	const char *base = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_BASE, false));
+	const char *middle = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_MIDDLE, false));
+	const char *recent = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_RECENT, false));
+	const char *source_key = quote_identifier(NameStr(attachment->key.name));
+	const char *element = quote_identifier(NameStr(attachment->element.name));
+
+	switch (query)
+	{
+		case FAV_QUERY_LOCK:
+			return psprintf("SELECT %s, %s, %s FROM ONLY %s WHERE %s %s $1 FOR NO KEY UPDATE",
+							base, middle, recent, levels, key, equal);
+		case FAV_QUERY_INSERT:
+			return psprintf("INSERT INTO %s (%s, %s, %s) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+							levels, key, base, recent);
+		case FAV_QUERY_SET_RECENT:
+			return psprintf("UPDATE ONLY %s SET %s = $2 WHERE %s %s $1", levels, recent, key, equal);
+		case FAV_QUERY_SET_MIDDLE:
+			return psprintf("UPDATE ONLY %s SET %s = $2, %s = $3 WHERE %s %s $1", levels, middle, recent, key, equal);
+		case FAV_QUERY_SET_BASE:
+			return psprintf("UPDATE ONLY %s SET %s = $2, %s = NULL, %s = $3 WHERE %s %s $1",
+							levels, base, middle, recent, key, equal);
+		case FAV_QUERY_LOOK_UP:
+			return psprintf("SELECT %s FROM %s WHERE %s %s $1 AND %s OPERATOR(pg_catalog.=) ANY ($2)",
+							element, source, source_key, equal, element);
+		case FAV_QUERY_BUILD:
+			return psprintf("SELECT %s.fav_base(%s::%s, $2, $3) FROM %s WHERE %s %s $1 AND %s IS NOT NULL",
+							fav_schema_name(attachment->schema), element, fav_element_type_name(attachment->kind),
+							source, source_key, equal, element);
+	}
+	pg_unreachable();
+}
+
+static int
+query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
+{
+	Oid			fav = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
+	int			count = 0;
+
+	types[count++] = attachment->key.type;
+	switch (query)
+	{
+		case FAV_QUERY_LOCK:
+			break;
+		case FAV_QUERY_SET_RECENT:
+			types[count++] = fav;
+			break;
+		case FAV_QUERY_LOOK_UP:
+			types[count++] = get_array_type(attachment->element.type);
+			break;
+		case FAV_QUERY_BUILD:
+			types[count++] = FLOAT8OID;
+			types[count++] = INT8OID;
+			break;
+		default:
+			types[count++] = fav;
+			types[count++] = fav;
+	}
+	return count;
+}
+
+/* As the owner, who must be in charge already: planning may run code of the tables. */
+SPIPlanPtr
+fav_attachment_plan(FavAttachment *attachment, FavQuery query)
+{
+	Oid			types[3];
+	SPIPlanPtr	plan = attachment->plans[query];
+	MemoryContext context = CurrentMemoryContext;
+	char	   *text;
+
+	Assert(GetUserId() == attachment->owner);
+	if (plan != NULL)
+		return plan;
+	text = query_text(attachment, query);
+
+	/* A custom plan would know no better: the key decides. */
+	plan = SPI_prepare_cursor(text, query_parameters(attachment, query, types), types, CURSOR_OPT_GENERIC_PLAN);
+	if (plan == NULL || SPI_keepplan(plan) != 0)
+		elog(ERROR, "SPI_prepare failed: %s: %s", SPI_result_code_string(SPI_result), text);
+	attachment->plans[query] = plan;
+	MemoryContextSwitchTo(context);
+	return plan;
+}

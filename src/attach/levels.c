@@ -1,0 +1,161 @@
+/*
+ * levels.c
+ *		Reading the levels of an attached filter in SQL: fav_contains of three levels, and
+ *		fav_stack.
+ */
+#include "fav.h"
+
+#include "core/levels.h"
+#include "elements.h"
+#include "reader.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(fav_stack);
+
+/* What a call of fav_contains keeps for the next: loaded values of base and middle. */
+typedef struct LevelCaches
+{
+	FavCache	base;
+	FavCache	middle;
+} LevelCaches;
+
+/* Arguments */
+enum
+{
+	BASE,
+	MIDDLE,
+	RECENT,
+	ELEMENT
+};
+
+static FavReader *
+level_reader(FunctionCallInfo fcinfo, int number, FavCache *cache, FavReader *local)
+{
+	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
+	FavReader  *reader = fav_cache_latest(cache, attribute);
+
+	return reader != NULL ? reader : fav_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute, local);
+}
+
+static bool
+level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, uint64_t hash)
+{
+	FavReader	local;
+
+	return fav_reader_contains(level_reader(fcinfo, number, cache, &local), hash);
+}
+
+static bool
+level_excludes(FunctionCallInfo fcinfo, int number, FavCache *cache, uint64_t hash)
+{
+	FavReader	local;
+
+	return !PG_ARGISNULL(number) && fav_reader_excludes(level_reader(fcinfo, number, cache, &local), hash);
+}
+
+static LevelCaches *
+level_caches(FunctionCallInfo fcinfo)
+{
+	if (fcinfo->flinfo->fn_extra == NULL)
+		fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(LevelCaches));
+	return fcinfo->flinfo->fn_extra;
+}
+
+/* Recent is in its row and has no slices, unless somebody else has written it. */
+static void
+open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
+{
+	struct varlena *value = PG_GETARG_VARLENA_PP(RECENT);
+	const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(value);
+	size_t		size = VARSIZE_ANY_EXHDR(value);
+	FavProblem	problem;
+
+	if (!fav_open_lists(recent, bytes, size) && fav_open(recent, bytes, size, size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+}
+
+/*
+ * The definition of core/levels.h, in the order that is fastest where most elements are
+ * not there: tombstones matter only if a level below reports the element.
+ */
+static pg_attribute_always_inline Datum
+contains_levels(FunctionCallInfo fcinfo, FavKind kind)
+{
+	LevelCaches *caches;
+	FavFilter	recent;
+	uint64_t	hash;
+	bool		in_middle;
+
+	if (PG_ARGISNULL(ELEMENT))
+		PG_RETURN_NULL();
+	if (PG_ARGISNULL(RECENT))
+		PG_RETURN_BOOL(false);
+	open_recent(fcinfo, &recent);
+	hash = fav_hash_datum(kind, PG_GETARG_DATUM(ELEMENT), recent.params.seed);
+	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) : fav_contains(&recent, hash))
+		PG_RETURN_BOOL(true);
+	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
+		PG_RETURN_BOOL(false);
+	caches = level_caches(fcinfo);
+	in_middle = !PG_ARGISNULL(MIDDLE) && level_contains(fcinfo, MIDDLE, &caches->middle, hash);
+	if (!in_middle && (PG_ARGISNULL(BASE) || !level_contains(fcinfo, BASE, &caches->base, hash)))
+		PG_RETURN_BOOL(false);
+	if (recent.ndeleted > 0 && fav_hashes_contain(recent.deleted, recent.ndeleted, hash))
+		PG_RETURN_BOOL(false);
+	PG_RETURN_BOOL(in_middle || !level_excludes(fcinfo, MIDDLE, &caches->middle, hash));
+}
+
+#define FAV_LEVELS_FUNCTION(suffix, kind) \
+	extern PGDLLEXPORT Datum fav_contains_levels_##suffix(PG_FUNCTION_ARGS); \
+	Datum fav_contains_levels_##suffix(PG_FUNCTION_ARGS) { return contains_levels(fcinfo, kind); } \
+	PG_FUNCTION_INFO_V1(fav_contains_levels_##suffix)
+
+FAV_LEVELS_FUNCTION(int8, FAV_KIND_INTEGER);
+FAV_LEVELS_FUNCTION(text, FAV_KIND_TEXT);
+FAV_LEVELS_FUNCTION(uuid, FAV_KIND_UUID);
+FAV_LEVELS_FUNCTION(bytea, FAV_KIND_BYTES);
+
+Datum
+fav_stack(PG_FUNCTION_ARGS)
+{
+	FavArgument arguments[3];
+	FavLevels	levels = {NULL, NULL, NULL};
+	FavFilter	stack;
+	uint8_t    *tombstones;
+	FavStatus	status;
+	Datum		result;
+
+	if (PG_ARGISNULL(RECENT))
+	{
+		if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
+			PG_RETURN_NULL();
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("recent must not be null where base or middle is not")));
+	}
+	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(RECENT));
+	fav_get_argument(fcinfo, RECENT, &arguments[RECENT]);
+	levels.recent = &arguments[RECENT].filter;
+	if (!PG_ARGISNULL(BASE))
+	{
+		fav_get_argument(fcinfo, BASE, &arguments[BASE]);
+		levels.base = &arguments[BASE].filter;
+	}
+	if (!PG_ARGISNULL(MIDDLE))
+	{
+		fav_get_argument(fcinfo, MIDDLE, &arguments[MIDDLE]);
+		levels.middle = &arguments[MIDDLE].filter;
+	}
+	status = fav_levels_stack(&levels, &stack, &tombstones);
+	if (status == FAV_MISMATCH)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("these values are not the levels of one filter"),
+				 errdetail("All three need the same seed and region size; recent has no slices, base and middle have no recent hashes, and base has no tombstones.")));
+	fav_require(status);
+	result = fav_make_datum(&stack);
+	if (tombstones != NULL)
+		pfree(tombstones);
+	PG_RETURN_DATUM(result);
+}

@@ -1,0 +1,427 @@
+/*
+ * reconcile.c
+ *		Making the filter of one key agree with the source, for the elements that were
+ *		touched.
+ *
+ * Lock the key's row, look the touched elements up in a snapshot that is taken after the
+ * lock, add what is there, exclude what is not, and write the row.  A key without a row
+ * is built from the source.
+ *
+ * The write comes even if nothing changed.  At REPEATABLE READ it is what makes a
+ * concurrent change of the same key a serialization error.
+ */
+#include "attach.h"
+
+#include "access/xact.h"
+#include "core/levels.h"
+#include "miscadmin.h"
+#include "reader.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+
+/* The row of a key while it is being reconciled. */
+typedef struct KeyRow
+{
+	FavAttachment *attachment;
+	Datum		key;
+	FavFilter	recent;
+	FavReader  *base;			/* NULL: none */
+	FavReader  *middle;
+	FavReader	local_base;		/* for values that are not out of line */
+	FavReader	local_middle;
+	FavCache	cache;			/* for those that are */
+} KeyRow;
+
+/* The touched elements, by their hashes. */
+typedef struct Touched
+{
+	uint64_t   *present;		/* in the source */
+	int			npresent;
+	uint64_t   *absent;
+	int			nabsent;
+} Touched;
+
+/*
+ * Rows
+ */
+
+static FavReader *
+open_level(KeyRow *row, HeapTuple tuple, TupleDesc descriptor, int column, FavReader *local)
+{
+	bool		isnull;
+	Datum		value = SPI_getbinval(tuple, descriptor, column, &isnull);
+
+	if (isnull)
+		return NULL;
+	return fav_cache_find(&row->cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value), local);
+}
+
+/* Lock the row of the key and open its levels; false if there is none. */
+static bool
+lock_row(KeyRow *row)
+{
+	HeapTuple	tuple;
+	TupleDesc	descriptor;
+	struct varlena *recent;
+	FavProblem	problem;
+	bool		isnull;
+
+	if (fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOCK), &row->key, NULL, SPI_OK_SELECT) == 0)
+	{
+		SPI_freetuptable(SPI_tuptable);
+		return false;
+	}
+	tuple = heap_copytuple(SPI_tuptable->vals[0]);
+	descriptor = SPI_tuptable->tupdesc;
+	memset(&row->cache, 0, sizeof(row->cache));
+	row->base = open_level(row, tuple, descriptor, 1, &row->local_base);
+	row->middle = open_level(row, tuple, descriptor, 2, &row->local_middle);
+	recent = (struct varlena *) DatumGetPointer(SPI_getbinval(tuple, descriptor, 3, &isnull));
+	recent = (struct varlena *) PG_DETOAST_DATUM_PACKED(isnull ? row->attachment->empty : PointerGetDatum(recent));
+	if (fav_open(&row->recent, (uint8_t *) VARDATA_ANY(recent), VARSIZE_ANY_EXHDR(recent),
+				 VARSIZE_ANY_EXHDR(recent), &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+	SPI_freetuptable(SPI_tuptable);
+	return true;
+}
+
+static void
+write_row(KeyRow *row, FavQuery query, Datum first, Datum second)
+{
+	Datum		values[3];
+	char		nulls[4] = "   ";
+
+	values[0] = row->key;
+	values[1] = first;
+	values[2] = second;
+	if (query == FAV_QUERY_SET_BASE && first == FAV_NO_BASE)
+		nulls[1] = 'n';
+	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+				 errmsg("the filter of a key in table \"%s\" was not written", get_rel_name(row->attachment->levels)),
+				 errdetail("A trigger of that table prevented it, and the filter would not be true any more.")));
+}
+
+/* The first filter of a key; false if somebody else was faster. */
+static bool
+insert_row(KeyRow *row)
+{
+	Datum		values[3];
+	char		nulls[4] = "   ";
+
+	values[0] = row->key;
+	fav_build_key(row->attachment, row->key, row->attachment->params.seed, &values[1], &values[2]);
+	if (values[1] == FAV_NO_BASE)
+		nulls[1] = 'n';
+	return fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_INSERT), values, nulls, SPI_OK_INSERT) > 0;
+}
+
+static void
+rebuild_row(KeyRow *row)
+{
+	Datum		base;
+	Datum		recent;
+
+	fav_build_key(row->attachment, row->key, row->recent.params.seed, &base, &recent);
+	write_row(row, FAV_QUERY_SET_BASE, base, recent);
+}
+
+/*
+ * Which touched elements are there
+ */
+
+static int
+compare_hashes(const void *a, const void *b)
+{
+	uint64_t	first = *(const uint64_t *) a;
+	uint64_t	second = *(const uint64_t *) b;
+
+	return (first > second) - (first < second);
+}
+
+static int
+sort_hashes(uint64_t *hashes, int count)
+{
+	int			unique = 0;
+	int			i;
+
+	if (count > 1)
+		qsort(hashes, count, sizeof(uint64_t), compare_hashes);
+	for (i = 0; i < count; i++)
+		if (unique == 0 || hashes[i] != hashes[unique - 1])
+			hashes[unique++] = hashes[i];
+	return unique;
+}
+
+/*
+ * The hashes of those elements that the source has.  The query may find more, where the
+ * equality of elements is not that of their bytes.
+ */
+static int
+look_up(KeyRow *row, const Datum *elements, int count, uint64_t *found)
+{
+	const FavAttachment *attachment = row->attachment;
+	Datum		values[2];
+	uint64		nfound;
+	uint64		i;
+	uint64		stored = 0;
+
+	values[0] = row->key;
+	values[1] = PointerGetDatum(construct_array((Datum *) elements, count, attachment->element.type,
+												attachment->element_length, attachment->element_by_value,
+												attachment->element_align));
+	nfound = fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOOK_UP), values, NULL, SPI_OK_SELECT);
+	for (i = 0; i < nfound; i++)
+	{
+		bool		isnull;
+		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
+
+		/* duplicates may be more than the elements asked for: keep room by removing them */
+		if (stored == (uint64) count)
+			stored = (uint64) sort_hashes(found, (int) stored);
+		found[stored++] = fav_hash_element(attachment, element, row->recent.params.seed);
+	}
+	SPI_freetuptable(SPI_tuptable);
+	pfree(DatumGetPointer(values[1]));
+	return sort_hashes(found, (int) stored);
+}
+
+static void
+find_present(KeyRow *row, const Datum *elements, int count, bool all_present, Touched *touched)
+{
+	uint64_t   *hashes = palloc(count * sizeof(uint64_t));
+	uint64_t   *found;
+	int			unique;
+	int			nfound;
+	int			i;
+
+	for (i = 0; i < count; i++)
+		hashes[i] = fav_hash_element(row->attachment, elements[i], row->recent.params.seed);
+	unique = sort_hashes(hashes, count);
+	touched->present = hashes;
+	touched->npresent = unique;
+	touched->absent = NULL;
+	touched->nabsent = 0;
+	if (all_present)
+		return;
+
+	found = palloc((count + 1) * sizeof(uint64_t));
+	nfound = look_up(row, elements, count, found);
+	touched->absent = palloc(unique * sizeof(uint64_t));
+	touched->npresent = 0;
+	for (i = 0; i < unique; i++)
+	{
+		if (nfound > 0 && bsearch(&hashes[i], found, nfound, sizeof(uint64_t), compare_hashes) != NULL)
+			touched->present[touched->npresent++] = hashes[i];
+		else
+			touched->absent[touched->nabsent++] = hashes[i];
+	}
+	pfree(found);
+}
+
+/*
+ * Changing levels
+ */
+
+/* Does middle or base report the hash? */
+static bool
+is_below_recent(KeyRow *row, uint64_t hash)
+{
+	if (row->middle != NULL)
+	{
+		if (fav_reader_contains(row->middle, hash))
+			return true;
+		if (fav_reader_excludes(row->middle, hash))
+			return false;
+	}
+	return row->base != NULL && fav_reader_contains(row->base, hash);
+}
+
+static bool
+recent_excludes(const FavFilter *recent, uint64_t hash)
+{
+	return recent->ndeleted > 0 && fav_hashes_contain(recent->deleted, recent->ndeleted, hash);
+}
+
+static bool
+recent_contains(const FavFilter *recent, uint64_t hash)
+{
+	return fav_recent_contains(recent->recent, recent->nrecent, hash);
+}
+
+/* Leave out what recent says already.  Of the absent, only what a level below reports needs a tombstone. */
+static void
+leave_out_what_is_said(KeyRow *row, Touched *touched)
+{
+	const FavFilter *recent = &row->recent;
+	int			kept = 0;
+	int			i;
+
+	for (i = 0; i < touched->npresent; i++)
+		if (!recent_contains(recent, touched->present[i]))
+			touched->present[kept++] = touched->present[i];
+	touched->npresent = kept;
+	kept = 0;
+	for (i = 0; i < touched->nabsent; i++)
+		if (recent_contains(recent, touched->absent[i]) ||
+			(!recent_excludes(recent, touched->absent[i]) && is_below_recent(row, touched->absent[i])))
+			touched->absent[kept++] = touched->absent[i];
+	touched->nabsent = kept;
+}
+
+/* Leave out what middle or base reports already. */
+static void
+leave_out_what_is_reported(KeyRow *row, Touched *touched)
+{
+	int			kept = 0;
+	int			i;
+
+	if (row->base != NULL)
+		fav_reader_expect(row->base, touched->npresent);
+	for (i = 0; i < touched->npresent; i++)
+		if (recent_excludes(&row->recent, touched->present[i]) || !is_below_recent(row, touched->present[i]))
+			touched->present[kept++] = touched->present[i];
+	touched->npresent = kept;
+}
+
+/* Do the changes fit recent?  A little pessimistic: one may take the place of another. */
+static bool
+fits_recent(const KeyRow *row, const Touched *touched)
+{
+	return row->recent.nrecent + row->recent.ndeleted + (uint32_t) touched->npresent +
+		(uint32_t) touched->nabsent <= FAV_RECENT_MAX;
+}
+
+/* Add what is present; exclude what is absent and would be reported by a level below. */
+static void
+change(KeyRow *row, FavEditor *editor, const Touched *touched)
+{
+	int			i;
+
+	for (i = 0; i < touched->nabsent; i++)
+		if (is_below_recent(row, touched->absent[i]))
+			fav_require(fav_editor_exclude(editor, touched->absent[i]));
+	fav_require(fav_editor_add_many(editor, touched->present, touched->npresent));
+}
+
+/* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
+static void
+open_recent(const KeyRow *row, const Touched *touched, FavEditor *editor)
+{
+	fav_editor_open(editor, &row->recent);
+	fav_require(fav_editor_del_many(editor, touched->absent, touched->nabsent));
+}
+
+static void
+change_recent(KeyRow *row, const Touched *touched)
+{
+	FavEditor	editor;
+
+	open_recent(row, touched, &editor);
+	change(row, &editor, touched);
+	write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), (Datum) 0);
+}
+
+/* An empty recent with the seed of this row. */
+static Datum
+empty_recent(const KeyRow *row)
+{
+	FavEditor	editor;
+
+	fav_editor_new(&editor, &row->recent.params);
+	return fav_finish_edit(&editor);
+}
+
+/* Push recent and the changes into middle; false if middle is full. */
+static bool
+push(KeyRow *row, const Touched *touched)
+{
+	uint64		capacity = row->base == NULL ? 0 : fav_middle_capacity(row->base->filter.elements);
+	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
+	FavEditor	recent;
+	FavEditor	middle;
+	const FavFilter *pushed;
+
+	if (row->middle != NULL)
+		count += fav_middle_count(&row->middle->filter);
+	if (count > capacity)
+		return false;
+	if (row->middle != NULL)
+	{
+		fav_reader_expect(row->middle, UINT32_MAX);
+		fav_editor_open(&middle, &row->middle->filter);
+	}
+	else
+	{
+		FavParams	params = row->recent.params;
+
+		params.capacity = capacity;
+		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
+		fav_editor_new(&middle, &params);
+	}
+
+	open_recent(row, touched, &recent);
+	fav_require(fav_editor_finish(&recent, &pushed));
+	fav_require(fav_levels_push(&middle, pushed));
+	change(row, &middle, touched);
+	fav_require(fav_editor_flush(&middle));
+	fav_editor_close(&recent);
+	write_row(row, FAV_QUERY_SET_MIDDLE, fav_finish_edit(&middle), empty_recent(row));
+	return true;
+}
+
+/* Lock the row of the key; NULL if there was none, and now is one, fresh from the source. */
+static KeyRow *
+lock_or_insert(FavAttachment *attachment, Datum key)
+{
+	KeyRow	   *row = palloc(sizeof(KeyRow));
+
+	row->attachment = attachment;
+	row->key = key;
+	while (!lock_row(row))
+	{
+		if (insert_row(row))
+			return NULL;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return row;
+}
+
+/*
+ * Make the filter of a key agree with the source for these elements.  As the owner, with
+ * SPI connected.  all_present: all of them are known to be there.
+ */
+void
+fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count, bool all_present)
+{
+	KeyRow	   *row = lock_or_insert(attachment, key);
+	Touched		touched;
+
+	if (row == NULL)
+		return;
+	if (row->recent.nslices > 0)
+	{
+		/* Somebody has written the levels table.  There is nothing to go on from. */
+		rebuild_row(row);
+		return;
+	}
+	find_present(row, elements, count, all_present, &touched);
+	leave_out_what_is_said(row, &touched);
+	if (!fits_recent(row, &touched))
+		leave_out_what_is_reported(row, &touched);
+	if (fits_recent(row, &touched))
+		change_recent(row, &touched);
+	else if (!push(row, &touched))
+		rebuild_row(row);
+}
+
+/* Build the filter of a key anew from the source.  As above. */
+void
+fav_rebuild_key(FavAttachment *attachment, Datum key)
+{
+	KeyRow	   *row = lock_or_insert(attachment, key);
+
+	if (row != NULL)
+		rebuild_row(row);
+}

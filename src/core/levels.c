@@ -1,0 +1,158 @@
+/*
+ * levels.c
+ *		See levels.h.
+ */
+#include "levels.h"
+#include "sizing.h"
+
+/* A small middle costs next to nothing, so a small base need not be rebuilt often. */
+#define MIDDLE_CAPACITY_MIN		512
+
+/*
+ * The capacity c of middle that makes a change cheapest.  Of every change middle's bytes
+ * are written once in FAV_RECENT_MAX changes, and those of base once in c.  With bytes in
+ * proportion to elements the sum is smallest where c^2 is this many times the elements
+ * of base.
+ */
+#define MIDDLE_CAPACITY_FACTOR	80.0
+
+static bool
+excludes(const FavFilter *filter, uint64_t hash)
+{
+	return filter != NULL && filter->ndeleted > 0 &&
+		fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+}
+
+bool
+fav_levels_contain(const FavLevels *levels, uint64_t hash)
+{
+	bool		in_middle;
+
+	if (levels->recent != NULL && fav_contains(levels->recent, hash))
+		return true;
+	in_middle = levels->middle != NULL && fav_contains(levels->middle, hash);
+	if (!in_middle && (levels->base == NULL || !fav_contains(levels->base, hash)))
+		return false;
+	return !excludes(levels->recent, hash) && (in_middle || !excludes(levels->middle, hash));
+}
+
+uint64_t
+fav_middle_capacity(uint64_t base_elements)
+{
+	uint64_t	capacity = MIDDLE_CAPACITY_MIN;
+
+	if (base_elements == 0)
+		return 0;
+	/* a square root that is the same on every machine */
+	while ((double) (capacity + capacity / 8) * (double) (capacity + capacity / 8) <=
+		   MIDDLE_CAPACITY_FACTOR * (double) base_elements)
+		capacity += capacity / 8;
+	return capacity;
+}
+
+FavStatus
+fav_levels_push(FavEditor *middle, const FavFilter *recent)
+{
+	FavStatus	status = FAV_OK;
+	uint32_t	i;
+
+	/* oldest first */
+	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
+		status = fav_editor_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
+	for (i = 0; i < recent->ndeleted && status == FAV_OK; i++)
+		status = fav_editor_exclude(middle, fav_load64(recent->deleted + 8 * (size_t) i));
+	return status == FAV_OK ? fav_editor_flush(middle) : status;
+}
+
+static bool
+fits(const FavFilter *level, const FavFilter *recent)
+{
+	return level == NULL ||
+		(level->nrecent == 0 && level->params.seed == recent->params.seed &&
+		 level->params.region_size == recent->params.region_size);
+}
+
+/*
+ * Join two ascending lists, without what recent says was added.  Counts the hashes that
+ * hide an element of a lower level.  Middle's own hidden elements are not among its
+ * count any more.
+ */
+static uint32_t
+join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list, uint64_t *hidden)
+{
+	uint32_t	i = 0;
+	uint32_t	j = 0;
+	uint32_t	count = 0;
+	uint32_t	nmiddle = middle != NULL ? middle->ndeleted : 0;
+
+	*hidden = 0;
+	while (i < nmiddle || j < recent->ndeleted)
+	{
+		uint64_t	a = i < nmiddle ? fav_load64(middle->deleted + 8 * (size_t) i) : UINT64_MAX;
+		uint64_t	b = j < recent->ndeleted ? fav_load64(recent->deleted + 8 * (size_t) j) : UINT64_MAX;
+		uint64_t	hash = a < b ? a : b;
+		bool		of_middle = i < nmiddle && a == hash;
+
+		if ((i + j) % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		i += of_middle;
+		j += j < recent->ndeleted && b == hash;
+		if (fav_recent_contains(recent->recent, recent->nrecent, hash))
+			continue;
+		fav_store64(list + 8 * (size_t) count++, hash);
+		*hidden += !of_middle || !fav_slices_report(middle, hash);
+	}
+	return count;
+}
+
+static FavStatus
+chain_slices(FavFilter *stack, const FavFilter *level)
+{
+	uint32_t	i;
+
+	if (level == NULL)
+		return FAV_OK;
+	if (stack->nslices + level->nslices > FAV_MAX_SLICES)
+		return FAV_TOO_MANY_SLICES;
+	for (i = 0; i < level->nslices; i++)
+		stack->slices[stack->nslices++] = level->slices[i];
+	stack->elements += level->elements;
+	if (stack->elements > FAV_MAX_ELEMENTS)
+		stack->elements = FAV_MAX_ELEMENTS;
+	return FAV_OK;
+}
+
+FavStatus
+fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones)
+{
+	const FavFilter *recent = levels->recent;
+	uint64_t	most = (uint64_t) recent->ndeleted + (levels->middle != NULL ? levels->middle->ndeleted : 0);
+	uint64_t	hidden;
+	FavStatus	status;
+
+	*tombstones = NULL;
+	if (!fits(levels->base, recent) || !fits(levels->middle, recent) || recent->nslices > 0 ||
+		(levels->base != NULL && levels->base->ndeleted > 0))
+		return FAV_MISMATCH;
+	*stack = *recent;
+	stack->ndeleted = 0;
+	status = chain_slices(stack, levels->base);
+	if (status == FAV_OK)
+		status = chain_slices(stack, levels->middle);
+	if (status != FAV_OK)
+		return status;
+	if (levels->base != NULL && stack->params.capacity < levels->base->params.capacity)
+		stack->params.capacity = levels->base->params.capacity;
+	if (most > 0)
+	{
+		if (most * 8 > FAV_MAX_SIZE)
+			return FAV_TOO_LARGE;
+		*tombstones = fav_alloc(most * 8);
+		if (*tombstones == NULL)
+			return FAV_NO_MEMORY;
+		stack->ndeleted = join_tombstones(levels->middle, recent, *tombstones, &hidden);
+		stack->deleted = *tombstones;
+		fav_count_out(stack, stack->nslices > 0 ? hidden : 0);
+	}
+	return fav_size(stack) > FAV_MAX_SIZE ? FAV_TOO_LARGE : FAV_OK;
+}

@@ -1,0 +1,61 @@
+/*
+ * levels.h
+ *		Three filters that answer as one: the levels of an attached filter.
+ *
+ *		base		big, rarely written; built at once from all elements; no tombstones
+ *		middle		what changed since base was built, but for the latest changes
+ *		recent		the latest changes, exact: up to 128 hashes, added or excluded
+ *
+ * An upper level overrides the lower ones.  An element is reported if recent says that it
+ * was added; or else, unless recent or middle excludes it, if middle or base reports it.
+ *
+ * A change writes recent alone.  When recent is full it is pushed into middle.  When
+ * middle is full, base is built anew from the elements themselves.  So a write costs what
+ * it changes, as an LSM tree's does.  No level ever has a bit cleared.
+ *
+ * Any level may be missing.
+ */
+#ifndef FAV_LEVELS_H
+#define FAV_LEVELS_H
+
+#include "filter.h"
+
+/*
+ * The shares of the error rate.  A base is never chained, so its only slice gets most of
+ * the rate.  The rest covers slices of a few blocks, which may err a tenth more than they
+ * are sized for.
+ */
+#define FAV_BASE_ERROR_SHARE	0.8
+#define FAV_MIDDLE_ERROR_SHARE	0.1
+
+typedef struct FavLevels
+{
+	const FavFilter *base;		/* NULL: none; likewise below */
+	const FavFilter *middle;
+	const FavFilter *recent;
+} FavLevels;
+
+extern bool fav_levels_contain(const FavLevels *levels, uint64_t hash);
+
+/* How many hashes, added or excluded, a middle above a base of so many elements takes. */
+extern uint64_t fav_middle_capacity(uint64_t base_elements);
+
+/* How many it holds. */
+static inline uint64_t
+fav_middle_count(const FavFilter *middle)
+{
+	return middle->elements + middle->nrecent + middle->ndeleted;
+}
+
+/* Move all that recent says into the editor of middle, whose own recent list is empty then. */
+extern FavStatus fav_levels_push(FavEditor *middle, const FavFilter *recent);
+
+/*
+ * The three as one filter that answers alike, by copying: slices are chained and lists
+ * joined.  The result borrows blocks from the levels; *tombstones is for the caller to
+ * free.  FAV_MISMATCH if the levels have other seeds or region sizes, or if base has
+ * lists or middle a recent one, which ours never have.
+ */
+extern FavStatus fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones);
+
+#endif							/* FAV_LEVELS_H */
