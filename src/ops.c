@@ -188,9 +188,15 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 			PG_RETURN_BOOL(fav_recent_contains(bytes + FAV_AT_RECENT, nrecent,
 											   fav_hash_argument(fcinfo, kind, element_number, seed)));
 		}
-		if (fav_open_single(&local.filter, bytes, size))
-			PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
-																		 local.filter.params.seed)));
+		if (!fav_open_single(&local.filter, bytes, size))
+		{
+			FavProblem	problem;
+
+			if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
+				fav_raise_corrupted(&problem);
+		}
+		PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
+																	 local.filter.params.seed)));
 	}
 	reader = fav_find_reader(fcinfo, attribute, &local);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,

@@ -129,6 +129,49 @@ load_first(FavReader *reader)
 	}
 }
 
+void
+fav_open_head(FavFilter *filter, struct varlena *attribute)
+{
+	size_t		size = toast_raw_datum_size(PointerGetDatum(attribute)) - VARHDRSZ;
+	bool		apart = VARATT_IS_EXTERNAL_ONDISK(attribute) && size > FAV_MAX_HEAD_SIZE;
+	struct varlena *bytes = apart ? detoast_attr_slice(attribute, 0, FAV_MAX_HEAD_SIZE) :
+		pg_detoast_datum_packed(attribute);
+	FavProblem	problem;
+
+	if (fav_open(filter, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+}
+
+void
+fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t region_size, uint8_t *to)
+{
+	size_t		length = fav_slice_bytes(slice, region_size);
+	struct varatt_external pointer;
+
+	if (slice->blocks != NULL)
+	{
+		fav_copy(to, slice->blocks, length);
+		return;
+	}
+	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
+	if (VARATT_EXTERNAL_IS_COMPRESSED(pointer))
+	{
+		struct varlena *bytes = detoast_attr_slice(attribute, (int32) slice->offset, (int32) length);
+
+		fav_copy(to, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+	}
+	else
+	{
+		/* right to its place: large values are not worth a second copy */
+		Relation	toast = table_open(pointer.va_toastrelid, AccessShareLock);
+
+		table_relation_fetch_toast_slice(toast, pointer.va_valueid, (int32) (pointer.va_rawsize - VARHDRSZ),
+										 (int32) slice->offset, (int32) length,
+										 (struct varlena *) (to - VARHDRSZ));
+		table_close(toast, AccessShareLock);
+	}
+}
+
 static void
 forget(FavReader *reader)
 {

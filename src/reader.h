@@ -106,6 +106,12 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 	return fav_find_reader(fcinfo, attribute, local);
 }
 
+/* The structure of a value, of which only the head is loaded if it is out of line. */
+extern void fav_open_head(FavFilter *filter, struct varlena *attribute);
+
+/* Copy the blocks of a slice that fav_open_head() has found. */
+extern void fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t region_size, uint8_t *to);
+
 /* Say that about so many questions follow: a few read blocks, many load all. */
 extern void fav_reader_expect(FavReader *reader, uint64 questions);
 

@@ -91,6 +91,7 @@ typedef struct FavAttachment
 	FavColumn	key;
 	FavColumn	element;
 	FavKind		kind;			/* of the elements */
+	bool		is_unique;		/* the source has each pair at most once */
 	TypeCacheEntry *key_type;
 	int16		element_length;
 	bool		element_by_value;
@@ -150,8 +151,17 @@ extern Oid	fav_view_of_levels(Oid schema, Oid levels);
 extern void fav_forget_collected(Oid levels);
 
 /* reconcile.c */
+
+/* What is known of touched elements without looking them up. */
+typedef enum FavKnown
+{
+	FAV_UNKNOWN,
+	FAV_ALL_PRESENT,
+	FAV_ALL_ABSENT
+} FavKnown;
+
 extern void fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count,
-							  bool all_present);
+							  FavKnown known);
 extern void fav_rebuild_key(FavAttachment *attachment, Datum key);
 
 /* rebuild.c */

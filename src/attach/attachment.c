@@ -268,6 +268,52 @@ check_levels(const FavAttachment *attachment)
 				 errhint("Call fav_detach, then fav_attach.")));
 }
 
+/* Does the index keep pairs from repeating, by the same equality of keys as ours? */
+static bool
+is_unique_on_pair(Relation index, const FavAttachment *attachment)
+{
+	const Form_pg_index form = index->rd_index;
+	int			i;
+	bool		has_key = false;
+	bool		has_element = false;
+
+	if (!form->indisunique || !form->indisvalid || form->indnkeyatts != 2 ||
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		return false;
+	for (i = 0; i < 2; i++)
+	{
+		bool		is_key = form->indkey.values[i] == attachment->key.number;
+		const FavColumn *column = is_key ? &attachment->key : &attachment->element;
+
+		if (form->indkey.values[i] != column->number || index->rd_indcollation[i] != column->collation ||
+			index->rd_opfamily[i] != lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY)->btree_opf)
+			return false;
+		has_key |= is_key;
+		has_element |= !is_key;
+	}
+	return has_key && has_element;
+}
+
+/* Can the source have a pair but once?  Each child by inheritance has indexes of its own. */
+static bool
+has_unique_pairs(const FavAttachment *attachment)
+{
+	Relation	source = table_open(attachment->source, AccessShareLock);
+	bool		is_unique = false;
+	ListCell   *cell;
+
+	if (source->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || !source->rd_rel->relhassubclass)
+		foreach(cell, RelationGetIndexList(source))
+		{
+			Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+			is_unique = is_unique || is_unique_on_pair(index, attachment);
+			index_close(index, AccessShareLock);
+		}
+	table_close(source, AccessShareLock);
+	return is_unique;
+}
+
 /*
  * The attachment that a row trigger of `relation` speaks of.  Everything that can change
  * without a change of the tables involved is looked at again each time.
@@ -299,6 +345,7 @@ resolve(Oid schema, const FavWhen *when, Oid relation, double error_rate, uint64
 	get_typlenbyvalalign(attachment->element.type, &attachment->element_length, &attachment->element_by_value,
 						 &attachment->element_align);
 	check_levels(attachment);
+	attachment->is_unique = has_unique_pairs(attachment);
 
 	attachment->params = fav_default_params();
 	attachment->params.error_rate = error_rate;

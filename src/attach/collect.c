@@ -52,10 +52,13 @@ typedef struct Collection
 static List *collections = NIL; /* of this transaction, in TopTransactionContext */
 
 /*
- * Has this transaction removed anything from a source?  If not, every pair that an INSERT
- * touched is there and need not be looked up.
+ * Has this transaction removed anything from a source, or put anything in?  While it has
+ * removed nothing, every pair that was touched is there.  While it has put nothing in, no
+ * pair that was touched is there, if the source has each pair at most once.  Such pairs
+ * need not be looked up.
  */
 static bool has_removed = false;
+static bool has_inserted = false;
 
 PG_FUNCTION_INFO_V1(fav_collect);
 PG_FUNCTION_INFO_V1(fav_reconcile);
@@ -173,7 +176,7 @@ compare_pairs(const void *a, const void *b, void *arg)
 
 /* Key by key, in their order: two statements that touch the same keys cannot deadlock. */
 static void
-reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, bool all_present)
+reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, FavKnown known)
 {
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav reconcile", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
@@ -189,7 +192,7 @@ reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, bool all_pres
 			elements[end - first] = pairs[end].element;
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(per_key);
-		fav_reconcile_key(attachment, pairs[first].key, elements, end - first, all_present);
+		fav_reconcile_key(attachment, pairs[first].key, elements, end - first, known);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_key);
 	}
@@ -199,17 +202,25 @@ reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, bool all_pres
 
 /* Take a collection off the list and reconcile it.  Triggers of levels may collect anew. */
 static void
-reconcile_collection(Collection *collection, bool all_present)
+reconcile_collection(Collection *collection, FavKnown known)
 {
 	FavRole		role;
 
 	collections = list_delete_ptr(collections, collection);
 	fav_become_owner(&role, collection->attachment->owner);
 	fav_spi_connect();
-	reconcile_pairs(collection->attachment, collection->pairs, collection->count, all_present);
+	reconcile_pairs(collection->attachment, collection->pairs, collection->count, known);
 	SPI_finish();
 	fav_become_caller(&role);
 	MemoryContextDelete(collection->context);
+}
+
+static FavKnown
+what_is_known(const FavAttachment *attachment)
+{
+	if (!has_removed)
+		return FAV_ALL_PRESENT;
+	return !has_inserted && attachment->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
 /*
@@ -229,7 +240,7 @@ reconcile_all(void)
 		/* tables may have changed, or have gone, since the pairs were collected */
 		collection->attachment = fav_attachment_refresh(collection->attachment);
 		if (collection->attachment != NULL)
-			reconcile_collection(collection, false);
+			reconcile_collection(collection, FAV_UNKNOWN);
 		else
 			collections = list_delete_first(collections);
 	}
@@ -254,7 +265,7 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 		case XACT_EVENT_PREPARE:
 			/* the memory goes with the transaction's */
 			collections = NIL;
-			has_removed = false;
+			has_removed = has_inserted = false;
 			fav_release_stale_attachments();
 			break;
 		default:
@@ -333,14 +344,14 @@ fav_collect(PG_FUNCTION_ARGS)
 				 errmsg("cannot keep filters of foreign table \"%s\"", RelationGetRelationName(data->tg_relation)),
 				 errhint("Attach the filters on the server that has the rows.")));
 	watch_transactions();
-	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event))
-		has_removed = true;
+	has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
+	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
 	collection = open_collection(attachment);
 	collect_pair(collection, data->tg_trigslot, &when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 		collect_pair(collection, data->tg_newslot, &when);
 	if (collection->count >= COLLECTION_PAIRS || collection->bytes >= work_mem * (Size) 1024)
-		reconcile_collection(collection, !has_removed);
+		reconcile_collection(collection, what_is_known(attachment));
 	return PointerGetDatum(NULL);
 }
 
@@ -366,6 +377,6 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	}
 	else
 		while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)
-			reconcile_collection(collection, !has_removed);
+			reconcile_collection(collection, what_is_known(attachment));
 	return PointerGetDatum(NULL);
 }

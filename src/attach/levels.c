@@ -115,37 +115,61 @@ FAV_LEVELS_FUNCTION(text, FAV_KIND_TEXT);
 FAV_LEVELS_FUNCTION(uuid, FAV_KIND_UUID);
 FAV_LEVELS_FUNCTION(bytea, FAV_KIND_BYTES);
 
+/* The value of a stack.  Base is copied from where it is, block by block. */
+static Datum
+write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_value)
+{
+	uint32_t	region_size = stack->params.region_size;
+	size_t		size = VARHDRSZ + fav_size(stack);
+	struct varlena *result = palloc(size);
+	uint8_t    *at;
+	uint32_t	i;
+
+	SET_VARSIZE(result, size);
+	at = fav_write_head(stack, (uint8_t *) VARDATA(result));
+	for (i = 0; i < stack->nslices; i++)
+	{
+		if (base != NULL && i < base->nslices)
+			fav_copy_blocks(base_value, &base->slices[i], region_size, at);
+		else
+			fav_copy(at, stack->slices[i].blocks, fav_slice_bytes(&stack->slices[i], region_size));
+		at += fav_slice_bytes(&stack->slices[i], region_size);
+	}
+	if (stack->ndeleted > 0)
+		memcpy(at, stack->deleted, 8 * (size_t) stack->ndeleted);
+	return PointerGetDatum(result);
+}
+
 Datum
 fav_stack(PG_FUNCTION_ARGS)
 {
-	FavArgument arguments[3];
+	FavArgument middle;
+	FavArgument recent;
+	FavFilter	base;
 	FavLevels	levels = {NULL, NULL, NULL};
 	FavFilter	stack;
 	uint8_t    *tombstones;
 	FavStatus	status;
-	Datum		result;
 
-	if (PG_ARGISNULL(RECENT))
-	{
-		if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
-			PG_RETURN_NULL();
+	if (PG_ARGISNULL(RECENT) && !(PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE)))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("recent must not be null where base or middle is not")));
-	}
+	if (PG_ARGISNULL(RECENT))
+		PG_RETURN_NULL();
 	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(RECENT));
-	fav_get_argument(fcinfo, RECENT, &arguments[RECENT]);
-	levels.recent = &arguments[RECENT].filter;
+	fav_get_argument(fcinfo, RECENT, &recent);
+	levels.recent = &recent.filter;
 	if (!PG_ARGISNULL(BASE))
 	{
-		fav_get_argument(fcinfo, BASE, &arguments[BASE]);
-		levels.base = &arguments[BASE].filter;
+		fav_open_head(&base, (struct varlena *) PG_GETARG_POINTER(BASE));
+		levels.base = &base;
 	}
 	if (!PG_ARGISNULL(MIDDLE))
 	{
-		fav_get_argument(fcinfo, MIDDLE, &arguments[MIDDLE]);
-		levels.middle = &arguments[MIDDLE].filter;
+		fav_get_argument(fcinfo, MIDDLE, &middle);
+		levels.middle = &middle.filter;
 	}
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
@@ -154,8 +178,5 @@ fav_stack(PG_FUNCTION_ARGS)
 				 errmsg("these values are not the levels of one filter"),
 				 errdetail("All three need the same seed and region size; recent has no slices, base and middle have no recent hashes, and base has no tombstones.")));
 	fav_require(status);
-	result = fav_make_datum(&stack);
-	if (tombstones != NULL)
-		pfree(tombstones);
-	PG_RETURN_DATUM(result);
+	return write_stack(&stack, levels.base, (struct varlena *) PG_GETARG_POINTER(BASE));
 }

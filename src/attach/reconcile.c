@@ -188,7 +188,7 @@ look_up(KeyRow *row, const Datum *elements, int count, uint64_t *found)
 }
 
 static void
-find_present(KeyRow *row, const Datum *elements, int count, bool all_present, Touched *touched)
+find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touched *touched)
 {
 	uint64_t   *hashes = palloc(count * sizeof(uint64_t));
 	uint64_t   *found;
@@ -199,17 +199,15 @@ find_present(KeyRow *row, const Datum *elements, int count, bool all_present, To
 	for (i = 0; i < count; i++)
 		hashes[i] = fav_hash_element(row->attachment, elements[i], row->recent.params.seed);
 	unique = sort_hashes(hashes, count);
-	touched->present = hashes;
-	touched->npresent = unique;
-	touched->absent = NULL;
-	touched->nabsent = 0;
-	if (all_present)
+	touched->present = touched->absent = hashes;
+	touched->npresent = known == FAV_ALL_PRESENT ? unique : 0;
+	touched->nabsent = known == FAV_ALL_ABSENT ? unique : 0;
+	if (known != FAV_UNKNOWN)
 		return;
 
 	found = palloc((count + 1) * sizeof(uint64_t));
 	nfound = look_up(row, elements, count, found);
 	touched->absent = palloc(unique * sizeof(uint64_t));
-	touched->npresent = 0;
 	for (i = 0; i < unique; i++)
 	{
 		if (nfound > 0 && bsearch(&hashes[i], found, nfound, sizeof(uint64_t), compare_hashes) != NULL)
@@ -302,7 +300,8 @@ change(KeyRow *row, FavEditor *editor, const Touched *touched)
 	for (i = 0; i < touched->nabsent; i++)
 		if (is_below_recent(row, touched->absent[i]))
 			fav_require(fav_editor_exclude(editor, touched->absent[i]));
-	fav_require(fav_editor_add_many(editor, touched->present, touched->npresent));
+	for (i = 0; i < touched->npresent; i++)
+		fav_require(fav_levels_add(editor, touched->present[i]));
 }
 
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
@@ -390,10 +389,10 @@ lock_or_insert(FavAttachment *attachment, Datum key)
 
 /*
  * Make the filter of a key agree with the source for these elements.  As the owner, with
- * SPI connected.  all_present: all of them are known to be there.
+ * SPI connected.
  */
 void
-fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count, bool all_present)
+fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count, FavKnown known)
 {
 	KeyRow	   *row = lock_or_insert(attachment, key);
 	Touched		touched;
@@ -406,7 +405,7 @@ fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, i
 		rebuild_row(row);
 		return;
 	}
-	find_present(row, elements, count, all_present, &touched);
+	find_present(row, elements, count, known, &touched);
 	leave_out_what_is_said(row, &touched);
 	if (!fits_recent(row, &touched))
 		leave_out_what_is_reported(row, &touched);

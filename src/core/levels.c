@@ -3,6 +3,7 @@
  *		See levels.h.
  */
 #include "levels.h"
+#include "deleted.h"
 #include "sizing.h"
 
 /* A small middle costs next to nothing, so a small base need not be rebuilt often. */
@@ -51,6 +52,20 @@ fav_middle_capacity(uint64_t base_elements)
 }
 
 FavStatus
+fav_levels_add(FavEditor *level, uint64_t hash)
+{
+	FavStatus	status;
+
+	if (!fav_editor_is_deleted(level, hash))
+		return fav_editor_add(level, hash);
+	status = fav_editor_unhide(level, hash);
+	if (status == FAV_OK && fav_slices_report(&level->filter, hash))
+		fav_count_in(&level->filter);
+	level->changed = true;
+	return status;
+}
+
+FavStatus
 fav_levels_push(FavEditor *middle, const FavFilter *recent)
 {
 	FavStatus	status = FAV_OK;
@@ -58,7 +73,7 @@ fav_levels_push(FavEditor *middle, const FavFilter *recent)
 
 	/* oldest first */
 	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
-		status = fav_editor_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
+		status = fav_levels_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
 	for (i = 0; i < recent->ndeleted && status == FAV_OK; i++)
 		status = fav_editor_exclude(middle, fav_load64(recent->deleted + 8 * (size_t) i));
 	return status == FAV_OK ? fav_editor_flush(middle) : status;

@@ -47,6 +47,12 @@ fav_middle_count(const FavFilter *middle)
 	return middle->elements + middle->nrecent + middle->ndeleted;
 }
 
+/*
+ * Add an element to recent or middle.  A tombstone hides an element that a level below (or
+ * the slices beside it) reports, and goes on to report, so it is enough to drop it.
+ */
+extern FavStatus fav_levels_add(FavEditor *level, uint64_t hash);
+
 /* Move all that recent says into the editor of middle, whose own recent list is empty then. */
 extern FavStatus fav_levels_push(FavEditor *middle, const FavFilter *recent);
 
