@@ -1,6 +1,7 @@
 /*
  * support.c
- *		What the planner should know: how many rows pass, and what asking costs.
+ *		What the planner should know: how many rows pass, what asking costs, and how
+ *		to ask the levels of an attached filter without copying them.
  *
  * Without this PostgreSQL takes a third of all rows to be hidden (for a
  * function) or half (for an operator), and plans feed queries for that.  In truth
@@ -11,10 +12,12 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_func.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -177,6 +180,46 @@ is_any_function(Oid function)
 	return name != NULL && strcmp(name, "fav_contains_any") == 0;
 }
 
+/* Does the node call this function of ours? */
+static bool
+is_call(Node *node, const char *name, Oid schema)
+{
+	char	   *called = node != NULL && IsA(node, FuncExpr) ? get_func_name(((FuncExpr *) node)->funcid) : NULL;
+
+	return called != NULL && strcmp(called, name) == 0 && get_func_namespace(((FuncExpr *) node)->funcid) == schema;
+}
+
+/*
+ * fav_contains(fav_stack(base, middle, recent), x) is fav_contains(base, middle, recent, x),
+ * which copies nothing.  NULL: it is something else.
+ */
+static Node *
+contains_levels(FuncExpr *call)
+{
+	Oid			schema = get_func_namespace(call->funcid);
+	bool		contained = is_call((Node *) call, "fav_contained", schema);	/* x <@ filter */
+	FuncExpr   *stack;
+	Node	   *element;
+	Oid			types[4];
+	List	   *name;
+	Oid			function;
+
+	if (list_length(call->args) != 2 || !(contained || is_call((Node *) call, "fav_contains", schema)))
+		return NULL;
+	stack = list_nth(call->args, contained ? 1 : 0);
+	element = list_nth(call->args, contained ? 0 : 1);
+	if (!is_call((Node *) stack, "fav_stack", schema))
+		return NULL;
+	types[0] = types[1] = types[2] = exprType((Node *) stack);
+	types[3] = exprType(element);
+	name = list_make2(makeString(get_namespace_name(schema)), makeString("fav_contains"));
+	function = LookupFuncName(name, 4, types, true);
+	if (!OidIsValid(function))
+		return NULL;
+	return (Node *) makeFuncExpr(function, BOOLOID, list_concat_copy(stack->args, list_make1(element)),
+								 call->funccollid, call->inputcollid, COERCE_EXPLICIT_CALL);
+}
+
 Datum
 fav_support(PG_FUNCTION_ARGS)
 {
@@ -202,6 +245,8 @@ fav_support(PG_FUNCTION_ARGS)
 		asked->per_tuple = (changes ? OTHER_FILTER_COST : SAME_FILTER_COST) * cpu_operator_cost;
 		PG_RETURN_POINTER(asked);
 	}
+	if (IsA(request, SupportRequestSimplify))
+		PG_RETURN_POINTER(contains_levels(((SupportRequestSimplify *) request)->fcall));
 	PG_RETURN_POINTER(NULL);
 }
 

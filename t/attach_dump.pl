@@ -1,7 +1,8 @@
 
-# Attachments through pg_dump and a restore, by a superuser and by the ordinary owner
-# of the database: they are back, alive, and the filters true.  Also: what a dump of
-# the schema alone leaves, and a standby.
+# Attached filters through pg_dump and a restore, by the owner of a database who is no
+# superuser.  After each restore the attachments are listed as before, nothing is missing
+# or stale, and further writes are maintained.  Where a restore cannot do that alone, this
+# says what does: a data-only restore, and a table that is dumped without its filters.
 
 use strict;
 use warnings;
@@ -14,134 +15,375 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_node('attach_dump', bare => 1);
+my $directory = PostgreSQL::Test::Utils::tempdir();
 
-# The owner of a database is no superuser, and the extension is trusted to them.
 $node->safe_psql(
 	'postgres', q{
 CREATE ROLE landlord LOGIN CREATEDB;
-CREATE ROLE tenant LOGIN;
+CREATE ROLE heir LOGIN;
 CREATE DATABASE house OWNER landlord;
 });
-$node->safe_psql(
-	'house', q{
-SET ROLE landlord;
-CREATE SCHEMA ext;
-CREATE EXTENSION fav SCHEMA ext;
-SET search_path = public, ext;
-CREATE SCHEMA app;
-CREATE TABLE app."Pairs" ("the Key" int, dropped int, "Element" text, note text, PRIMARY KEY ("the Key", "Element"));
-ALTER TABLE app."Pairs" DROP dropped;
-INSERT INTO app."Pairs" SELECT k, 'p' || e FROM generate_series(1, 20) k, generate_series(1, 200) e;
-SELECT fav_attach('app."Pairs"', 'the Key', 'Element');
-CREATE TABLE app.users (id int PRIMARY KEY, hidden fav);
-INSERT INTO app.users SELECT generate_series(1, 20);
-SELECT fav_attach('app."Pairs"', 'the Key', 'Element', 'app.users', error_rate => 0.001);
-ALTER TABLE app.users RENAME hidden TO concealed;
--- partitioned
-CREATE TABLE app.parts (k int, e bigint, PRIMARY KEY (k, e)) PARTITION BY HASH (k);
-CREATE TABLE app.parts_0 PARTITION OF app.parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
-CREATE TABLE app.parts_1 PARTITION OF app.parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
-SELECT fav_attach('app.parts', 'k', 'e');
-INSERT INTO app.parts SELECT 1 + i % 10, i FROM generate_series(1, 1000) i;
-INSERT INTO app."Pairs" VALUES (1, 'after the renaming');
--- one that is gone must not harm the dump
-CREATE TABLE gone (k int, e int, PRIMARY KEY (k, e));
-SELECT fav_attach('gone', 'k', 'e');
-DROP TABLE gone;
-});
-is( $node->safe_psql('house', q{SELECT relowner::regrole::text FROM pg_class WHERE relname = 'fav_attachment'}),
-	$node->safe_psql('house', 'SELECT current_user'),
-	'the table of attachments belongs to a superuser');
 
-my $attachments = q{
-SET search_path = public, ext;
-SELECT source, key, element, target, target_key, filter, error_rate, active, filters, bytes FROM fav_attachments ORDER BY 1, 4};
-my $triggers = q{
-SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger WHERE tgname LIKE 'fav%' ORDER BY 1, 2};
-my $before = $node->safe_psql('house', $attachments);
-my $triggers_before = $node->safe_psql('house', $triggers);
-is(scalar(split /\n/, $before), 3, 'three attachments');
+# Results, or the error, of statements by a role.
+sub as
+{
+	my ($role, $database, $sql) = @_;
+	my ($status, $out, $error) =
+	  $node->psql($database, "SET search_path = public, ext;\n$sql", extra_params => [ '-U', $role ], on_error_stop => 1);
 
-sub check_alive
+	return $status == 0 ? $out : $error;
+}
+
+sub connection
 {
 	my ($database, $role) = @_;
+	return $node->connstr($database) . " user=$role";
+}
 
-	is($node->safe_psql($database, $attachments), $before, "$database: the attachments are back");
-	is($node->safe_psql($database, $triggers), $triggers_before, "$database: the triggers are back");
-	my $result = $node->safe_psql(
-		$database, qq{
-SET ROLE $role;
-SET search_path = public, ext;
+# ---------------------------------------------------------------------------------
+# A database with attachments of every shape
+# ---------------------------------------------------------------------------------
+
+is( as( 'landlord', 'house', q{
+CREATE SCHEMA ext;
+CREATE EXTENSION fav SCHEMA ext;
+CREATE SCHEMA app;
+
+-- Names that must be quoted, a dropped column, two attachments; all renamed afterwards.
+CREATE TABLE app.first_name (k int, dropped int, e text, note text);
+ALTER TABLE app.first_name DROP dropped;
+INSERT INTO app.first_name SELECT k, 'p' || e FROM generate_series(1, 20) k, generate_series(1, 150) e;
+ALTER TABLE app.first_name ADD PRIMARY KEY (k, e);
+DO $$ BEGIN
+	PERFORM fav_attach('app.first_name', 'k', 'e');
+	PERFORM fav_attach('app.first_name', 'k', 'e', error_rate => 0.0001, seed => -7, name => 'sharp');
+END $$;
+ALTER TABLE app.first_name RENAME TO "Pairs";
+ALTER TABLE app."Pairs" RENAME k TO "the Key";
+ALTER TABLE app."Pairs" RENAME e TO "Element";
+ALTER TABLE app.sharp_levels RENAME TO "Sharp Levels";
+ALTER TABLE app."Sharp Levels" RENAME k TO "Schluessel";
+ALTER VIEW app.sharp RENAME TO "Sharp";
+INSERT INTO app."Pairs" VALUES (1, 'after the renaming');
+
+-- Two levels of partitions, other orders of columns, made before and after.
+CREATE TABLE parts (k int, e bigint, note text, PRIMARY KEY (k, e)) PARTITION BY LIST (k);
+CREATE TABLE parts_a (note text, e bigint NOT NULL, gone int, k int NOT NULL);
+ALTER TABLE parts_a DROP gone;
+ALTER TABLE parts ATTACH PARTITION parts_a FOR VALUES IN (1, 2);
+DO $$ BEGIN PERFORM fav_attach('parts', 'k', 'e'); END $$;
+CREATE TABLE parts_p PARTITION OF parts DEFAULT PARTITION BY HASH (e);
+CREATE TABLE parts_p0 PARTITION OF parts_p FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE parts_p1 (e bigint NOT NULL, k int NOT NULL, note text);
+ALTER TABLE parts_p ATTACH PARTITION parts_p1 FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO parts SELECT 1 + i % 10, i, repeat(md5(i::text), 2) FROM generate_series(1, 5000) i;
+
+-- Inheritance.
+CREATE TABLE parent (k varchar(10) COLLATE "C", e uuid);
+CREATE TABLE child (note text) INHERITS (parent);
+CREATE INDEX ON parent (k, e);
+CREATE INDEX ON child (k, e);
+DO $$ BEGIN PERFORM fav_attach('parent', 'k', 'e'); END $$;
+INSERT INTO parent SELECT 'k' || i % 3, md5(i::text)::uuid FROM generate_series(1, 300) i;
+INSERT INTO child SELECT 'k' || i % 5, md5(i::text)::uuid FROM generate_series(301, 900) i;
+
+-- A key with all three levels.
+CREATE TABLE big (k bigint, e bigint, PRIMARY KEY (k, e));
+INSERT INTO big SELECT 1, i FROM generate_series(1, 20000) i;
+DO $$ BEGIN PERFORM fav_attach('big', 'k', 'e'); END $$;
+INSERT INTO big SELECT 1, i FROM generate_series(20001, 20200) i;
+DELETE FROM big WHERE e % 200 = 1;
+INSERT INTO big VALUES (1, 30001);
+DELETE FROM big WHERE e = 777;
+
+-- Sources that were dropped without fav_detach must not harm the dump.
+CREATE TABLE gone (k int, e int, PRIMARY KEY (k, e));
+DO $$ BEGIN PERFORM fav_attach('gone', 'k', 'e'); END $$;
+INSERT INTO gone VALUES (1, 1);
+SET client_min_messages = error;
+DROP TABLE gone CASCADE;
+CREATE TABLE unseen (k int, e int, PRIMARY KEY (k, e));
+DO $$ BEGIN PERFORM fav_attach('unseen', 'k', 'e'); END $$;
+DROP TABLE unseen_fav_levels CASCADE;
+SELECT count(base), count(middle), count(recent) FROM big_fav_levels}),
+	'1|1|1',
+	'a database of an ordinary user, with attachments');
+
+my $attachments = 'SELECT * FROM fav_attachments ORDER BY source::text, levels::text';
+my $triggers = q{
+SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger WHERE tgname LIKE '%levels%' ORDER BY 1, 2};
+my $verified = q{
+SELECT count(*), sum(v.missing), sum(v.stale), sum(v.elements) FROM fav_attachments a JOIN pg_class c ON c.oid = a.levels,
+	fav_verify(a.source, c.relname) v};
+my $bytes = q{
+SELECT md5(string_agg(l::text, ' ' ORDER BY k)) FROM parts_fav_levels l UNION ALL
+SELECT md5(string_agg(l::text, ' ' ORDER BY k)) FROM big_fav_levels l UNION ALL
+SELECT md5(string_agg(l::text, ' ' ORDER BY k)) FROM parent_fav_levels l UNION ALL
+SELECT md5(string_agg(l::text, ' ' ORDER BY "Schluessel")) FROM app."Sharp Levels" l};
+
+my $before = as('landlord', 'house', $attachments);
+my $triggers_before = as('landlord', 'house', $triggers);
+my $bytes_before = as('landlord', 'house', $bytes);
+is(scalar(() = $before =~ /\|t$/mg), 5, 'five attachments, all active') or diag($before);
+is(as('landlord', 'house', $verified), '5|0|0|' . (2 * 3001 + 5000 + 900 + 20099), 'filters and sources agree');
+
+# Writes of many kinds, and what the filters say afterwards.
+my $writes = q{
+BEGIN;
 INSERT INTO app."Pairs" VALUES (1, 'new'), (99, 'new');
 DELETE FROM app."Pairs" WHERE "Element" IN ('p1', 'p2');
 UPDATE app."Pairs" SET "the Key" = 98 WHERE "the Key" = 2 AND "Element" = 'p3';
-INSERT INTO app.parts_0 SELECT 1, 5000 WHERE EXISTS (SELECT FROM app.parts_0 WHERE k = 1);
-INSERT INTO app.parts VALUES (1, 6000), (2, 6000);
-DELETE FROM app.parts WHERE e < 100;
-SELECT missing FROM fav_verify('app."Pairs"', 'app."Pairs_fav"');
-SELECT missing FROM fav_verify('app."Pairs"', 'app.users');
-SELECT missing FROM fav_verify('app.parts');
-SELECT filter \@> 'new', filter \@> 'p3' FROM app."Pairs_fav" WHERE "the Key" = 99;
-SELECT concealed \@> 'new', concealed \@> 'p3' FROM app.users WHERE id = 98;
-});
-	is($result, "0\n0\n0\nt|f\nf|t", "$database: and they work");
-	$node->safe_psql($database,
-		q{SET search_path = public, ext; SELECT fav_detach('app."Pairs"', 'app.users'); SELECT fav_rebuild('app.parts')});
+INSERT INTO parts VALUES (1, 100001), (7, 100001);
+INSERT INTO parts_a (k, e) VALUES (2, 100002);
+INSERT INTO parts_p1 SELECT e + 1000000, k FROM parts_p1 WHERE satisfies_hash_partition('parts_p'::regclass, 2, 1, e + 1000000);
+DELETE FROM parts WHERE e < 100;
+UPDATE parts SET k = 3 WHERE k = 1 AND e < 200;
+TRUNCATE parts_a;
+INSERT INTO child VALUES ('k0', md5('new')::uuid), ('new', md5('new')::uuid);
+UPDATE parent SET k = 'moved' WHERE k = 'k1';
+DELETE FROM parent WHERE k = 'k2';
+INSERT INTO big VALUES (1, 40000), (2, 40000);
+DELETE FROM big WHERE e BETWEEN 1000 AND 1200;
+COMMIT;
+SELECT filter @> 'new', filter @> 'p3' FROM app.first_name_fav WHERE k = 99;
+SELECT filter @> 'new', filter @> 'p3' FROM app."Sharp" WHERE k = 98;
+SELECT e.e, app.fav_contains(l, e.e) FROM unnest('{p2,p3,new}'::text[]) WITH ORDINALITY AS e(e, n)
+	LEFT JOIN app."Sharp Levels" l ON l."Schluessel" = 1 ORDER BY e.n;
+SELECT fav_contains(l, 40000), fav_contains(l, 50000), fav_contains(l, 60000) FROM big_fav_levels l WHERE k = 2;
+};
+my $written = "t|f\nf|t\np2|f\np3|t\nnew|t\nt|t|f";
+
+# As logical replication would write.
+my $replicated = 'SET session_replication_role = replica; INSERT INTO public.big VALUES (2, 50000)';
+
+# After a restore.  Options: bytes_differ if the filters were built anew, inactive if the
+# triggers have to be enabled by fav_rebuild.
+sub check_restored
+{
+	my ($database, %option) = @_;
+	my $role = $option{role} || 'landlord';
+	my $expected = $before;
+
+	$expected =~ s/\|t$/|f/mg if $option{inactive};
+	is(as($role, $database, $attachments), $expected, "$database: the attachments are there");
+	is(as($role, $database, $verified), as('landlord', 'house', $verified), "$database: nothing is missing or stale");
+	is(as($role, $database, $bytes), $bytes_before, "$database: every filter has the same bytes") unless $option{bytes_differ};
+	if ($option{inactive})
+	{
+		is( as( $role, $database, q{
+DO $$ BEGIN
+	PERFORM fav_rebuild(a.source, name => c.relname) FROM fav_attachments a JOIN pg_class c ON c.oid = a.levels;
+END $$}), '', "$database: fav_rebuild");
+		is(as($role, $database, $attachments), $before, "$database: and they are active again");
+	}
+	else
+	{
+		is(as($role, $database, $triggers), $triggers_before, "$database: all triggers are there");
+	}
+	$node->safe_psql($database, $replicated);
+	is(as($role, $database, $writes), $written, "$database: further writes are maintained");
+	like(as($role, $database, $verified), qr/^5\|0\|0\|/, "$database: all of them");
 	return;
 }
 
-my $dump = $node->basedir . '/house.dump';
-my $sql = $node->basedir . '/house.sql';
-$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('house') ], 'pg_dump -Fc');
-$node->command_ok([ 'pg_dump', '--column-inserts', '-f', $sql, $node->connstr('house') ], 'pg_dump --column-inserts');
-
-$node->safe_psql('postgres', 'CREATE DATABASE copy OWNER landlord');
-# Section by section, as docs/OPERATIONS.md advises for parallel restores.
-foreach my $section (qw(pre-data data post-data))
+sub create_database
 {
-	$node->command_ok(
-		[ 'pg_restore', '--exit-on-error', '-j', '2', "--section=$section", '-d', $node->connstr('copy'), $dump ],
-		"restore by a superuser, in parallel: $section");
+	my ($database, $owner) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $database OWNER " . ($owner || 'landlord'));
+	return;
 }
-check_alive('copy', 'landlord');
 
-$node->safe_psql('postgres', 'CREATE DATABASE text OWNER landlord');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $sql, $node->connstr('text') ], 'restore of a script');
-check_alive('text', 'landlord');
+sub pg_dump
+{
+	my ($file, @options) = @_;
+	$node->command_ok([ 'pg_dump', '--no-sync', '-f', "$directory/$file", @options, '-d', connection('house', 'landlord') ],
+		"pg_dump @options");
+	return "$directory/$file";
+}
 
-# By the landlord: whatever is theirs.  (Comments on members of the extension, and
-# the like, a dump does not have.)
-$node->safe_psql('postgres', 'CREATE DATABASE own OWNER landlord');
-$node->command_ok(
-	[ 'pg_restore', '--exit-on-error', '--no-owner', '-d', $node->connstr('own') . ' user=landlord', $dump ],
-	'restore by an ordinary user');
-check_alive('own', 'landlord');
+sub pg_restore
+{
+	my ($database, $file, $role, @options) = @_;
+	$node->command_ok([ 'pg_restore', '--exit-on-error', @options, '-d', connection($database, $role), $file ],
+		"$database: pg_restore @options");
+	return;
+}
 
-# Data once more over attachments that are there: nothing twice.
-$node->command_ok(
-	[ 'pg_restore', '--exit-on-error', '--data-only', '-t', 'fav_attachment', '-d', $node->connstr('copy'), $dump ],
-	'data of the table of attachments alone');
-is($node->safe_psql('copy', q{SELECT count(*) FROM ext.fav_attachment WHERE source = 'app.parts'::regclass}), 1, 'no row twice');
+# ---------------------------------------------------------------------------------
+# All of it
+# ---------------------------------------------------------------------------------
 
-# The schema alone: triggers without their attachment raise an error until it is made.
-$node->safe_psql('postgres', 'CREATE DATABASE bare OWNER landlord');
-$node->command_ok([ 'pg_restore', '--exit-on-error', '--schema-only', '-d', $node->connstr('bare'), $dump ], 'restore of the schema');
-my ($ret, $out, $err) = $node->psql('bare', q{INSERT INTO app."Pairs" VALUES (1, 'x')});
-like($err, qr/table "Pairs" has no attachment 1/, 'orphans complain');
-is( $node->safe_psql(
-		'bare', q{
-SET search_path = public, ext;
-SELECT fav_attach('app."Pairs"', 'the Key', 'Element');
-INSERT INTO app."Pairs" VALUES (1, 'x'), (2, 'x');
-SELECT missing FROM fav_verify('app."Pairs"')}),
-	"app.\"Pairs_fav\"\n0",
-	'fav_attach replaces them');
+my $custom = pg_dump('custom', '-Fc');
+my %scripts = (plain => pg_dump('plain'), inserts => pg_dump('inserts', '--column-inserts'));
 
-# A tenant cannot use a restore to get at somebody's table.
-($ret, $out, $err) = $node->psql('bare',
-	q{SET ROLE tenant; INSERT INTO ext.fav_attachment VALUES ('app.parts', 1, 'k', 'e', 'app.users', 'id', 'concealed', 0.01, 'bigint')});
-like($err, qr/permission denied|must be owner/, 'rows about tables of others are refused');
+foreach my $database (sort keys %scripts)
+{
+	create_database($database);
+	$node->command_ok(
+		[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $scripts{$database}, '-d', connection($database, 'landlord') ],
+		"$database: the script is run");
+	check_restored($database);
+}
 
-log_is_clean($node, 'a clean log');
+create_database('restored');
+pg_restore('restored', $custom, 'landlord');
+check_restored('restored');
+
+create_database('parallel');
+pg_restore('parallel', pg_dump('directory', '-Fd', '-j', '2', '-Z', '0'), 'landlord', '-j', '4');
+check_restored('parallel');
+
+create_database('by_superuser');
+pg_restore('by_superuser', pg_dump('tar', '-Ft'), $node->safe_psql('postgres', 'SELECT current_user'));
+check_restored('by_superuser');
+
+# One role owns all of it then, tables and filters.
+create_database('inherited', 'heir');
+pg_restore('inherited', $custom, 'heir', '--no-owner');
+check_restored('inherited', role => 'heir');
+
+create_database('sections');
+pg_restore('sections', $custom, 'landlord', '-j', '2', "--section=$_") foreach (qw(pre-data data post-data));
+check_restored('sections');
+
+create_database('via_root');
+pg_restore('via_root', pg_dump('via_root', '-Fc', '--load-via-partition-root'), 'landlord', '-j', '2');
+check_restored('via_root');
+
+# ---------------------------------------------------------------------------------
+# The schema first, then the data: the triggers are there while it is loaded
+# ---------------------------------------------------------------------------------
+
+# The filters are built while the source is loaded.  Those of the dump are refused then,
+# and are not needed.
+create_database('schema_first');
+pg_restore('schema_first', $custom, 'landlord', '-s');
+is(as('landlord', 'schema_first', $triggers), $triggers_before, 'schema_first: all triggers are there before the data');
+is(as('landlord', 'schema_first', $verified), '5|0|0|0', 'schema_first: and agree about nothing');
+my ($out, $error) = ('', '');
+my $status = IPC::Run::run([ 'pg_restore', '-a', '-d', connection('schema_first', 'landlord'), $custom ], '>', \$out, '2>', \$error);
+ok(!$status, 'schema_first: pg_restore -a reports errors');
+my @errors = $error =~ /error: (.*)/g;
+is_deeply([ grep { !/duplicate key value violates unique constraint ".*[lL]evels_pkey"/ } @errors ],
+	[], 'schema_first: namely filters that are there already')
+  or diag($error);
+is($node->safe_psql('schema_first', 'SELECT count(*) FROM ' . $_), $node->safe_psql('house', 'SELECT count(*) FROM ' . $_),
+	"schema_first: all rows of $_ are there")
+  foreach ('app."Pairs"', 'parts', 'parent', 'big');
+check_restored('schema_first', bytes_differ => 1);
+
+# All or nothing is nothing, because of these errors.
+create_database('at_once');
+pg_restore('at_once', $custom, 'landlord', '-s');
+$node->command_fails([ 'pg_restore', '-a', '-1', '-d', connection('at_once', 'landlord'), $custom ],
+	'at_once: pg_restore -a -1 fails');
+is(as('landlord', 'at_once', $verified), '5|0|0|0', 'at_once: and nothing happened');
+
+# Without them: leave the filters out of the dump.
+create_database('without_filters');
+pg_restore('without_filters', $custom, 'landlord', '-s');
+pg_restore('without_filters',
+	pg_dump('without_filters', '-Fc', '-a', '--exclude-table-data=*.*_fav_levels', '--exclude-table-data=app."Sharp Levels"'),
+	'landlord', '-1');
+check_restored('without_filters', bytes_differ => 1);
+
+# Or do not fire the triggers.  pg_restore leaves them enabled, but not always, which is
+# what a later write by logical replication would need.
+create_database('disabled');
+pg_restore('disabled', $custom, 'landlord', '-s');
+pg_restore('disabled', $custom, 'landlord', '-a', '-1', '--disable-triggers');
+check_restored('disabled', inactive => 1);
+
+# ---------------------------------------------------------------------------------
+# Parts of it
+# ---------------------------------------------------------------------------------
+
+# The source without its filters: the data is there, the triggers are not, and it says why.
+create_database('alone');
+is(as('landlord', 'alone', 'CREATE SCHEMA ext; CREATE EXTENSION fav SCHEMA ext'), '', 'alone: the extension is there');
+my $alone = pg_dump('alone', '-Fc', '-t', 'big');
+$status = IPC::Run::run([ 'pg_restore', '-d', connection('alone', 'landlord'), $alone ], '>', \$out, '2>', \$error);
+ok(!$status, 'alone: pg_restore reports errors');
+@errors = $error =~ /error: (.*)/g;
+is(scalar(grep { /relation "public.big_fav_levels" does not exist/ } @errors), 4, 'alone: the triggers need the filters');
+is(scalar(@errors), 4, 'alone: that is all') or diag($error);
+is( as( 'landlord', 'alone', q{
+INSERT INTO big VALUES (3, 3);
+SELECT fav_attach('big', 'k', 'e');
+DELETE FROM big WHERE e < 100;
+INSERT INTO big VALUES (3, 4);
+SELECT missing, stale, elements FROM fav_verify('big');
+SELECT active FROM fav_attachments}),
+	"big_fav\n0|0|" . (20099 - 98 + 1) . "\nt",
+	'alone: fav_attach makes new ones');
+
+# pg_restore -t leaves triggers out by itself.
+create_database('picked');
+is(as('landlord', 'picked', 'CREATE SCHEMA ext; CREATE EXTENSION fav SCHEMA ext'), '', 'picked: the extension is there');
+pg_restore('picked', $custom, 'landlord', '-n', 'public', '-t', 'big');
+is( as( 'landlord', 'picked', q{
+CREATE INDEX ON big (k, e);
+SELECT fav_attach('big', 'k', 'e');
+SELECT missing, stale, elements FROM fav_verify('big')}),
+	"big_fav\n0|0|20099", 'picked: fav_attach makes new ones');
+
+# The source with everything of its name, but no functions: those are missing for joins,
+# and detaching and attaching makes them.
+create_database('family');
+is(as('landlord', 'family', 'CREATE SCHEMA ext; CREATE EXTENSION fav SCHEMA ext'), '', 'family: the extension is there');
+pg_restore('family', pg_dump('family', '-Fc', '-t', 'big*'), 'landlord');
+is( as( 'landlord', 'family', q{
+INSERT INTO big VALUES (5, 5);
+SELECT missing, stale, elements FROM fav_verify('big');
+SELECT active FROM fav_attachments;
+DO $$ BEGIN PERFORM fav_detach('big'); PERFORM fav_attach('big', 'k', 'e'); END $$;
+SELECT fav_contains(l, 5) FROM big_fav_levels l WHERE k = 5}),
+	"0|0|20100\nt\nt", 'family: the attachment works');
+
+# ---------------------------------------------------------------------------------
+# Parallel restore of a partitioned source, when the triggers are made too early
+# ---------------------------------------------------------------------------------
+
+# pg_restore -j may create the row triggers of a partitioned table before it has loaded
+# all partitions.  Each worker truncates its partition and loads it in one transaction.
+create_database('early');
+is( as( 'landlord', 'early', q{
+CREATE SCHEMA ext;
+CREATE EXTENSION fav SCHEMA ext;
+CREATE TABLE parts (k int, e bigint, PRIMARY KEY (k, e)) PARTITION BY LIST (e);
+DO $$ BEGIN PERFORM fav_attach('parts', 'k', 'e'); END $$;
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+INSERT INTO parts SELECT 1, i FROM generate_series(1, 2) i;
+CREATE SEQUENCE loaded}), '', 'early: a partitioned table with triggers');
+my @workers = map {
+	my $worker = { out => '', error => '' };
+
+	$worker->{run} = run_in_background(
+		[
+			'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', connection('early', 'landlord'), '-c', qq{
+BEGIN;
+TRUNCATE ONLY parts_$_;
+INSERT INTO parts_$_ VALUES (1, $_);
+SELECT nextval('loaded');
+DO \$\$ BEGIN
+	WHILE (SELECT last_value < 2 FROM loaded) LOOP PERFORM pg_sleep(0.01); END LOOP;
+END \$\$;
+COMMIT}
+		],
+		\$worker->{out},
+		\$worker->{error});
+	$worker
+} (1, 2);
+$_->{run}->finish foreach @workers;
+TODO:
+{
+	local $TODO = 'reconciling before commit looks at all partitions, which the other worker has locked';
+	is(join('', map { $_->{error} } @workers), '', 'early: two workers at once');
+}
+is(as('landlord', 'early', q{SELECT elements, missing, stale FROM fav_verify('parts')}), '2|0|0', 'early: all is there');
+
+# pg_restore leaves at the first error, in the middle of a transaction.
+log_is_clean($node, 'a clean log', '08006' => 1);
 $node->stop;
 done_testing();
