@@ -1,13 +1,5 @@
--- Three tables of pairs, 1,000 users with 100 pairs each.
+-- Tables of pairs, and what keeps their filters: nothing, a trigger as people write it, us.
 
-CREATE TABLE hand_filters(user_id bigint PRIMARY KEY, hidden fav);
-INSERT INTO hand_filters SELECT u, fav_new() FROM generate_series(1, 1000) u;
-
-CREATE TABLE pairs_none(user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
-CREATE TABLE pairs_hand(LIKE pairs_none INCLUDING ALL);
-CREATE TABLE pairs_attached(LIKE pairs_none INCLUDING ALL);
-
--- As people write it.
 CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF TG_OP = 'INSERT' THEN
@@ -17,42 +9,60 @@ BEGIN
 	END IF;
 	RETURN NULL;
 END $$;
-CREATE TRIGGER by_hand AFTER INSERT OR DELETE ON pairs_hand FOR EACH ROW EXECUTE FUNCTION by_hand();
+CREATE TABLE hand_filters(user_id bigint PRIMARY KEY, hidden fav);
 
-SELECT count(fav_attach('pairs_attached', 'user_id', 'post_id')) \g /dev/null
-
-INSERT INTO pairs_none SELECT u, n FROM generate_series(1, 1000) u, generate_series(1, 100) n;
-INSERT INTO pairs_hand SELECT * FROM pairs_none;
-INSERT INTO pairs_attached SELECT * FROM pairs_none;
-SELECT setval('turn', 1000000) \g /dev/null
-VACUUM ANALYZE;
+-- Fresh tables with so many users of so many pairs each.
+CREATE PROCEDURE make_pairs(users int, pairs int) LANGUAGE plpgsql AS $$
+DECLARE
+	t text;
+BEGIN
+	SET LOCAL client_min_messages = error;
+	DROP TABLE IF EXISTS pairs_none, pairs_hand, pairs_attached, pairs_attached_fav_levels CASCADE;
+	FOREACH t IN ARRAY ARRAY['pairs_none', 'pairs_hand', 'pairs_attached'] LOOP
+		EXECUTE format('CREATE TABLE %I (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id))', t);
+		EXECUTE format('INSERT INTO %I SELECT u, n FROM generate_series(1, %s) u, generate_series(1, %s) n', t, users, pairs);
+	END LOOP;
+	TRUNCATE hand_filters;
+	INSERT INTO hand_filters SELECT user_id, fav_agg(post_id) FROM pairs_hand GROUP BY user_id;
+	CREATE TRIGGER by_hand AFTER INSERT OR DELETE ON pairs_hand FOR EACH ROW EXECUTE FUNCTION by_hand();
+	PERFORM fav_attach('pairs_attached', 'user_id', 'post_id');
+	PERFORM setval('turn', 1000000);
+END $$;
 
 -- Single rows, each a transaction of its own.  The loop is in the server: otherwise most of the time
 -- would go into the messages between client and server, which vary more than the contenders do.
-SELECT format('CREATE PROCEDURE %3$s_%1$s(contender text, n int) LANGUAGE plpgsql AS $$
-		DECLARE
-			started timestamptz := clock_timestamp();
-		BEGIN
-			FOR i IN 1 .. n LOOP
-				%2$s;
-				COMMIT;
-			END LOOP;
-			INSERT INTO results(section, ids, size, contender, value) VALUES (''attached, single rows'', ''%3$s'', 0,
-				contender, n / extract(epoch FROM clock_timestamp() - started));
-		END $$', t, format(statement, t), kind)
-FROM unnest(ARRAY['pairs_none', 'pairs_hand', 'pairs_attached']) t, (VALUES
-	('INSERT', 'INSERT INTO %1$s VALUES (1 + i %% 1000, nextval(''turn''))'),
-	('DELETE', 'DELETE FROM %1$s WHERE (user_id, post_id) = (SELECT user_id, post_id FROM %1$s WHERE user_id = 1 + i %% 1000 LIMIT 1)')
-) v (kind, statement) \gexec
+CREATE PROCEDURE single_rows(t text, contender text, kind text, users int, pairs int, n int) LANGUAGE plpgsql AS $$
+DECLARE
+	started timestamptz := clock_timestamp();
+	before pg_lsn := pg_current_wal_insert_lsn();
+	at bigint := nextval('turn');
+BEGIN
+	PERFORM setval('turn', at + n);
+	FOR i IN 1 .. n LOOP
+		IF kind = 'INSERT' THEN
+			EXECUTE format('INSERT INTO %I VALUES ($1, $2)', t) USING 1 + i % users, at + i;
+		ELSE
+			-- what the latest INSERT of this table has put in
+			EXECUTE format('DELETE FROM %I WHERE user_id = $1 AND post_id = $2', t) USING 1 + i % users,
+				(SELECT value FROM latest WHERE latest.t = single_rows.t) + i;
+		END IF;
+		COMMIT;
+	END LOOP;
+	INSERT INTO latest VALUES (t, at) ON CONFLICT ON CONSTRAINT latest_pkey DO UPDATE SET value = excluded.value;
+	INSERT INTO results(section, ids, size, contender, value) VALUES
+		('attached, single rows', kind, pairs, contender, n / extract(epoch FROM clock_timestamp() - started)),
+		('attached, WAL', kind, pairs, contender, (pg_current_wal_insert_lsn() - before) / n);
+END $$;
+CREATE TABLE latest(t text PRIMARY KEY, value bigint);
 
 -- 100,000 new pairs over all users, by INSERT ... SELECT and by COPY.  Each is measured on tables
--- made for it, so that nobody works on what earlier rounds have left behind: as above, 1,000 users
--- with 100 pairs each.
+-- made for it, so that nobody works on what earlier rounds have left behind: 1,000 users with 100
+-- pairs each.
 CREATE PROCEDURE bulk_begin(contender text) LANGUAGE plpgsql AS $$
 BEGIN
-	SET LOCAL client_min_messages = warning;
-	DROP TABLE IF EXISTS bulk, bulk_fav;
-	CREATE TABLE bulk(LIKE pairs_none INCLUDING ALL);
+	SET LOCAL client_min_messages = error;
+	DROP TABLE IF EXISTS bulk, bulk_fav_levels CASCADE;
+	CREATE TABLE bulk(user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
 	INSERT INTO bulk SELECT u, n FROM generate_series(1, 1000) u, generate_series(1, 100) n;
 	IF contender = 'trigger by hand' THEN
 		TRUNCATE hand_filters;
@@ -72,3 +82,18 @@ BEGIN
 	INSERT INTO results(section, ids, size, contender, value) VALUES ('attached, bulk', kind, 0,
 		contender, extract(epoch FROM clock_timestamp() - started) * 1000);
 END $$;
+
+-- The hidden sets of the feed section, attached, with some changes since, so that all levels are
+-- in use; and a plain column with the same elements.
+CREATE TABLE feed_pairs(user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+INSERT INTO feed_pairs SELECT user_id, post_id FROM hidden_random;
+SELECT count(fav_attach('feed_pairs', 'user_id', 'post_id')) \g /dev/null
+INSERT INTO feed_pairs SELECT DISTINCT user_id, -n FROM hidden_random, generate_series(1, 20) n WHERE user_id > 100;
+INSERT INTO feed_pairs SELECT DISTINCT user_id, -n FROM hidden_random, generate_series(21, 150) n WHERE user_id > 100;
+INSERT INTO feed_pairs SELECT DISTINCT user_id, -n FROM hidden_random, generate_series(151, 210) n WHERE user_id > 100;
+CREATE TABLE feed_column(user_id bigint PRIMARY KEY, filter fav);
+INSERT INTO feed_column SELECT user_id, fav_agg(post_id) FROM feed_pairs GROUP BY user_id;
+INSERT INTO results(section, ids, size, contender, value)
+	SELECT 'attached, bits', '', user_id, 'base', 8 * pg_column_size(base) / fav_count(base)::float8
+	FROM feed_pairs_fav_levels WHERE base IS NOT NULL;
+VACUUM ANALYZE;

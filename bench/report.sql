@@ -105,13 +105,33 @@ CREATE VIEW targets AS
 		ratio('aggregate', '', size, 'count', 'count, two workers'), NULL, NULL, size
 	FROM medians WHERE section = 'aggregate' AND contender = 'count, two workers'
 	UNION ALL
-	SELECT 12, 'attached, single rows, ' || ids, 'rows/s, of a trigger by hand',
-		ratio('attached, single rows', ids, 0, 'fav_attach', 'trigger by hand'), NULL, 1, 0
-	FROM medians WHERE section = 'attached, single rows' AND contender = 'fav_attach'
+	SELECT 12, 'attached, single rows, ' || ids || ', ' || size_name(size), 'rows/s, of a trigger by hand',
+		ratio('attached, single rows', ids, size, 'fav_attach', 'trigger by hand'), NULL,
+		CASE WHEN size < 10000 THEN 0.8 ELSE 5 END, size
+	FROM medians WHERE section = 'attached, single rows' AND contender = 'fav_attach' AND size IN (100, 10000)
 	UNION ALL
 	SELECT 13, 'attached, 100,000 rows, ' || ids, 'speed, of a trigger by hand',
-		ratio('attached, bulk', ids, 0, 'trigger by hand', 'fav_attach'), NULL, 20, 0
-	FROM medians WHERE section = 'attached, bulk' AND contender = 'fav_attach';
+		ratio('attached, bulk', ids, 0, 'trigger by hand', 'fav_attach'), NULL, 10, 0
+	FROM medians WHERE section = 'attached, bulk' AND contender = 'fav_attach'
+	UNION ALL
+	SELECT 14, 'attached, WAL, ' || ids || ', ' || size_name(size), 'of the pair''s own',
+		ratio('attached, WAL', ids, size, 'fav_attach', 'nothing'), CASE WHEN size < 1000000 THEN 2 ELSE 3 END, NULL, size
+	FROM medians WHERE section = 'attached, WAL' AND contender = 'fav_attach'
+	UNION ALL
+	SELECT 15, 'attached, page of 500, join, ' || size_name(size), 'pages/s, of a plain column, likewise',
+		ratio('attached, page of 500', '', size, 'levels, join', 'plain column, join'), NULL, 0.9, size
+	FROM medians WHERE section = 'attached, page of 500' AND contender = 'levels, join'
+	UNION ALL
+	SELECT 16, 'attached, page of 500, sub-select, ' || size_name(size), 'pages/s, of a plain column, likewise',
+		ratio('attached, page of 500', '', size, 'view, sub-select', 'plain column'), NULL,
+		CASE WHEN size <= 10000 THEN 0.8 WHEN size <= 100000 THEN 0.5 END, size
+	FROM medians WHERE section = 'attached, page of 500' AND contender = 'view, sub-select'
+	UNION ALL
+	SELECT 17, 'one probe of levels', 'time, of a base of 100 kB', max(m.value) / med('probe', '', 100000, 'fav, as base'), 5, NULL, 0
+	FROM medians m WHERE section = 'probe' AND contender = 'fav, as base' AND size >= 100000
+	UNION ALL
+	SELECT 18, 'base, ' || size_name(size), 'bits per element', value, 12.3, NULL, size
+	FROM medians WHERE section = 'attached, bits' AND size >= 10000;
 
 CREATE FUNCTION targets_table() RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT '| | | ratio | target | |' UNION ALL SELECT '|---|---|---:|---:|---|'

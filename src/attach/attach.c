@@ -144,7 +144,7 @@ fav_attach(PG_FUNCTION_ARGS)
 	fav_become_owner(&role, fav_owner_of(source));
 	fav_spi_connect();
 	levels = fav_create_objects(schema, source, &key, kind, view_name, levels_name);
-	fav_create_triggers(schema, source, levels, &key, &element, params.error_rate, params.seed);
+	fav_create_triggers(schema, source, levels, &key, &element, &params);
 	CommandCounterIncrement();
 	fav_build_all(fav_attachment_of_levels(schema, source, levels));
 	SPI_finish();

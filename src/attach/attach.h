@@ -14,7 +14,8 @@
  *
  * docs/ATTACHMENTS.md shows why this is right.
  *
- *		attachment.c	reading attachments off their triggers; the cache of them
+ *		triggers.c		what triggers of ours say
+ *		attachment.c	attachments, their queries, and the cache of them
  *		owner.c			acting as the owner of the tables
  *		attach.c		fav_attach, fav_detach
  *		objects.c		the table, view, function and triggers of an attachment
@@ -82,6 +83,18 @@ typedef struct FavWhen
 	AttrNumber	element;
 } FavWhen;
 
+/* A trigger of ours as the catalog has it. */
+typedef struct FavTrigger
+{
+	Oid			relation;
+	NameData	name;
+	int16		type;
+	bool		is_enabled;		/* fires always */
+	bool		is_of_rows;
+	FavWhen		when;
+	FavParams	params;			/* error rate and seed */
+} FavTrigger;
+
 typedef struct FavAttachment
 {
 	Oid			source;
@@ -102,8 +115,12 @@ typedef struct FavAttachment
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;
 
-/* attachment.c */
+/* triggers.c */
 extern bool fav_read_when(const char *expression, FavWhen *when);
+extern bool fav_read_arguments(int count, const char *first, const char *second, FavParams *params);
+extern List *fav_read_triggers(Oid schema, Oid relation);
+
+/* attachment.c */
 extern bool fav_is_in_family(Oid relation, Oid source);
 extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid source, Oid levels);
@@ -132,6 +149,7 @@ typedef struct FavRole
 extern void fav_become_owner(FavRole *role, Oid owner);
 extern void fav_become_caller(const FavRole *role);
 extern Oid	fav_owner_of(Oid relation);
+extern bool fav_has_owner(Oid relation, Oid owner);
 extern void fav_check_owner(Oid relation);
 extern void fav_spi_connect(void);
 extern void fav_spi_run(const char *query);
@@ -142,7 +160,7 @@ extern uint64 fav_spi_execute_latest(const char *query, int nvalues, Oid *types,
 extern Oid	fav_create_objects(Oid schema, Oid source, const FavColumn *key, FavKind kind, const char *view_name,
 							   const char *levels_name);
 extern void fav_create_triggers(Oid schema, Oid source, Oid levels, const FavColumn *key, const FavColumn *element,
-								double error_rate, uint64 seed);
+								const FavParams *params);
 extern void fav_drop_objects(Oid schema, Oid levels);
 extern bool fav_is_active(Oid schema, Oid source, Oid levels);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);

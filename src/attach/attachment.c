@@ -1,12 +1,8 @@
 /*
  * attachment.c
- *		Reading attachments off their triggers; the cache of them.
+ *		Attachments, their queries, and the cache of them.
  *
- * There is no catalog of attachments.  The WHEN clause of a trigger names the levels table
- * and the source as constants of type regclass, and a row trigger's also the columns of
- * key and element.  So PostgreSQL itself follows renames, maps columns to partitions,
- * keeps what is needed from being dropped, and dumps all of it by name.  The trigger's
- * arguments are the error rate and the seed.
+ * There is no catalog of attachments: the triggers say everything (triggers.c).
  *
  * A trigger is not trusted because it calls our function: anybody can create one on a
  * table of their own.  One whose table is neither the source nor a partition or child of
@@ -17,16 +13,12 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -174,57 +166,8 @@ fav_equality(const TypeCacheEntry *key_type)
 }
 
 /*
- * Triggers
+ * From the words of a trigger to the attachment
  */
-
-typedef struct WhenWalk
-{
-	FavWhen    *when;
-	int			nrelations;
-} WhenWalk;
-
-static bool
-read_when_walker(Node *node, WhenWalk *walk)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID && !((Const *) node)->constisnull)
-	{
-		Oid			relation = DatumGetObjectId(((Const *) node)->constvalue);
-
-		if (walk->nrelations == 0)
-			walk->when->levels = relation;
-		else if (walk->nrelations == 1)
-			walk->when->source = relation;
-		walk->nrelations++;
-	}
-	else if (IsA(node, Var))
-	{
-		AttrNumber	number = ((Var *) node)->varattno;
-
-		if (walk->when->key == InvalidAttrNumber)
-			walk->when->key = number;
-		else if (walk->when->element == InvalidAttrNumber && number != walk->when->key)
-			walk->when->element = number;
-	}
-	return expression_tree_walker(node, read_when_walker, walk);
-}
-
-/*
- * Read a WHEN clause.  The first table it names is levels and the second is the source;
- * the first column is the key and the next is the element.
- */
-bool
-fav_read_when(const char *expression, FavWhen *when)
-{
-	WhenWalk	walk = {when, 0};
-
-	memset(when, 0, sizeof(*when));
-	if (expression == NULL)
-		return false;
-	(void) read_when_walker(stringToNode(expression), &walk);
-	return walk.nrelations == 2;
-}
 
 /* Is the relation the source, or a partition or child of it? */
 bool
@@ -234,10 +177,6 @@ fav_is_in_family(Oid relation, Oid source)
 		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
 		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
 }
-
-/*
- * From the words of a trigger to the attachment
- */
 
 static void
 check_levels(const FavAttachment *attachment)
@@ -314,12 +253,9 @@ has_unique_pairs(const FavAttachment *attachment)
 	return is_unique;
 }
 
-/*
- * The attachment that a row trigger of `relation` speaks of.  Everything that can change
- * without a change of the tables involved is looked at again each time.
- */
+/* The attachment that a row trigger of `relation` speaks of. */
 static FavAttachment *
-resolve(Oid schema, const FavWhen *when, Oid relation, double error_rate, uint64 seed)
+resolve(Oid schema, const FavWhen *when, Oid relation, const FavParams *params)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav attachment", ALLOCSET_SMALL_SIZES);
 	FavAttachment *attachment = MemoryContextAllocZero(context, sizeof(FavAttachment));
@@ -347,9 +283,7 @@ resolve(Oid schema, const FavWhen *when, Oid relation, double error_rate, uint64
 	check_levels(attachment);
 	attachment->is_unique = has_unique_pairs(attachment);
 
-	attachment->params = fav_default_params();
-	attachment->params.error_rate = error_rate;
-	attachment->params.seed = seed;
+	attachment->params = *params;
 	fav_check_params(&attachment->params);
 	old = MemoryContextSwitchTo(context);
 	fav_editor_new(&editor, &attachment->params);
@@ -358,94 +292,35 @@ resolve(Oid schema, const FavWhen *when, Oid relation, double error_rate, uint64
 	return attachment;
 }
 
-/* Does the trigger call this function of ours? */
-static bool
-calls(const Trigger *trigger, Oid schema, const char *function)
-{
-	char	   *name = get_func_name(trigger->tgfoid);
-
-	return name != NULL && strcmp(name, function) == 0 && get_func_namespace(trigger->tgfoid) == schema;
-}
-
-static FavAttachment *
-resolve_trigger(Oid schema, const Trigger *trigger, const FavWhen *when, Oid relation)
-{
-	double		error_rate = 0.0;
-	int64		seed = 0;
-
-	if (trigger->tgnargs == 2)
-	{
-		error_rate = DatumGetFloat8(DirectFunctionCall1(float8in, CStringGetDatum(trigger->tgargs[0])));
-		seed = DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(trigger->tgargs[1])));
-	}
-	return resolve(schema, when, relation, error_rate, (uint64) seed);
-}
-
-/*
- * The triggers of ours on a source, that name it: calls `visit` for each until it returns
- * true.
- */
-typedef bool (*TriggerVisitor) (const Trigger *trigger, const FavWhen *when, bool of_rows, void *context);
-
-static void
-visit_triggers(Oid schema, Oid source, TriggerVisitor visit, void *context)
-{
-	Relation	relation = table_open(source, AccessShareLock);
-	int			i;
-
-	for (i = 0; relation->trigdesc != NULL && i < relation->trigdesc->numtriggers; i++)
-	{
-		const Trigger *trigger = &relation->trigdesc->triggers[i];
-		bool		of_rows = calls(trigger, schema, FAV_COLLECT);
-		FavWhen		when;
-
-		if ((of_rows || calls(trigger, schema, FAV_RECONCILE)) && fav_read_when(trigger->tgqual, &when) &&
-			when.source == source && visit(trigger, &when, of_rows, context))
-			break;
-	}
-	table_close(relation, AccessShareLock);
-}
-
-typedef struct LevelsSearch
-{
-	Oid			schema;
-	const char *name;			/* of the view or the levels table; NULL: any */
-	List	   *found;
-} LevelsSearch;
-
-static bool
-find_levels(const Trigger *trigger pg_attribute_unused(), const FavWhen *when, bool of_rows pg_attribute_unused(),
-			void *context)
-{
-	LevelsSearch *search = context;
-	Oid			view = fav_view_of_levels(search->schema, when->levels);
-
-	if (search->name == NULL || strcmp(search->name, get_rel_name(when->levels)) == 0 ||
-		(OidIsValid(view) && strcmp(search->name, get_rel_name(view)) == 0))
-		search->found = list_append_unique_oid(search->found, when->levels);
-	return false;
-}
-
 /* The levels table of a source that the arguments of an SQL function mean. */
 Oid
 fav_choose_levels(Oid schema, Oid source, const char *name)
 {
-	LevelsSearch search = {schema, name, NIL};
+	List	   *found = NIL;
+	ListCell   *cell;
 
-	visit_triggers(schema, source, find_levels, &search);
-	if (search.found == NIL)
+	foreach(cell, fav_read_triggers(schema, source))
+	{
+		const FavTrigger *trigger = lfirst(cell);
+		Oid			view = fav_view_of_levels(schema, trigger->when.levels);
+
+		if (trigger->when.source == source &&
+			(name == NULL || strcmp(name, get_rel_name(trigger->when.levels)) == 0 ||
+			 (OidIsValid(view) && strcmp(name, get_rel_name(view)) == 0)))
+			found = list_append_unique_oid(found, trigger->when.levels);
+	}
+	if (found == NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 name == NULL ? errmsg("table \"%s\" has no attached filters", get_rel_name(source)) :
 				 errmsg("table \"%s\" has no attached filters \"%s\"", get_rel_name(source), name),
 				 errhint("The view fav_attachments lists what is attached.")));
-	if (list_length(search.found) > 1)
+	if (list_length(found) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_AMBIGUOUS_PARAMETER),
-				 errmsg("table \"%s\" has attached filters of %d names", get_rel_name(source),
-						list_length(search.found)),
+				 errmsg("table \"%s\" has attached filters of %d names", get_rel_name(source), list_length(found)),
 				 errhint("Choose one by its name, which view fav_attachments shows as filter.")));
-	return linitial_oid(search.found);
+	return linitial_oid(found);
 }
 
 /*
@@ -472,6 +347,13 @@ relation_changed(Datum arg pg_attribute_unused(), Oid relation)
 		cache_is_stale = true;
 }
 
+/* Names in queries change with schemas, operators and the extension's own functions. */
+static void
+name_changed(Datum arg pg_attribute_unused(), int cache pg_attribute_unused(), uint32 hash pg_attribute_unused())
+{
+	cache_is_stale = true;
+}
+
 static void
 open_cache(void)
 {
@@ -495,7 +377,12 @@ open_cache(void)
 		static bool registered = false;
 
 		if (!registered)
+		{
 			CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+			CacheRegisterSyscacheCallback(NAMESPACEOID, name_changed, (Datum) 0);
+			CacheRegisterSyscacheCallback(OPEROID, name_changed, (Datum) 0);
+			CacheRegisterSyscacheCallback(PROCOID, name_changed, (Datum) 0);
+		}
 		registered = true;
 	}
 	memset(&control, 0, sizeof(control));
@@ -558,31 +445,20 @@ remember(FavAttachment *attachment)
 	return attachment;
 }
 
-typedef struct AttachmentSearch
-{
-	Oid			schema;
-	Oid			levels;
-	FavAttachment *found;
-} AttachmentSearch;
-
-static bool
-find_row_trigger(const Trigger *trigger, const FavWhen *when, bool of_rows, void *context)
-{
-	AttachmentSearch *search = context;
-
-	if (when->levels != search->levels || !of_rows || when->element == InvalidAttrNumber)
-		return false;
-	search->found = resolve_trigger(search->schema, trigger, when, when->source);
-	return true;
-}
-
 static FavAttachment *
 load_attachment(Oid schema, Oid source, Oid levels)
 {
-	AttachmentSearch search = {schema, levels, NULL};
+	ListCell   *cell;
 
-	visit_triggers(schema, source, find_row_trigger, &search);
-	return search.found == NULL ? NULL : remember(search.found);
+	foreach(cell, fav_read_triggers(schema, source))
+	{
+		const FavTrigger *trigger = lfirst(cell);
+
+		if (trigger->when.source == source && trigger->when.levels == levels && trigger->is_of_rows &&
+			trigger->when.element != InvalidAttrNumber)
+			return remember(resolve(schema, &trigger->when, source, &trigger->params));
+	}
+	return NULL;
 }
 
 /* By the words of the triggers on the source itself. */
@@ -636,6 +512,7 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 	Oid			relation = RelationGetRelid(data->tg_relation);
 	TriggerEntry *entry;
 	FavAttachment *attachment = NULL;
+	FavParams	params;
 	MemoryContext old;
 
 	open_cache();
@@ -647,13 +524,15 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 	}
 
 	if (fav_read_when(trigger->tgqual, when) && fav_is_in_family(relation, when->source) &&
+		fav_read_arguments(trigger->tgnargs, trigger->tgnargs > 0 ? trigger->tgargs[0] : NULL,
+						   trigger->tgnargs > 1 ? trigger->tgargs[1] : NULL, &params) &&
 		(!TRIGGER_FIRED_FOR_ROW(data->tg_event) || when->element != InvalidAttrNumber))
 	{
 		attachment = find_attachment(when->levels, when->source);
 		if (attachment == NULL && TRIGGER_FIRED_FOR_ROW(data->tg_event))
-			attachment = remember(resolve_trigger(fav_schema_of_function(fcinfo), trigger, when, relation));
+			attachment = remember(resolve(fav_schema_of_function(fcinfo), when, relation, &params));
 		else if (attachment == NULL)
-			attachment = fav_attachment_of_levels(fav_schema_of_function(fcinfo), when->source, when->levels);
+			attachment = load_attachment(fav_schema_of_function(fcinfo), when->source, when->levels);
 	}
 	open_cache();
 	old = MemoryContextSwitchTo(TopMemoryContext);

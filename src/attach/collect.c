@@ -23,6 +23,7 @@
 #include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -207,6 +208,9 @@ reconcile_collection(Collection *collection, FavKnown known)
 	FavRole		role;
 
 	collections = list_delete_ptr(collections, collection);
+
+	/* A rebuild of all keys comes before or after this, and not in between. */
+	LockRelationOid(collection->attachment->levels, RowExclusiveLock);
 	fav_become_owner(&role, collection->attachment->owner);
 	fav_spi_connect();
 	reconcile_pairs(collection->attachment, collection->pairs, collection->count, known);

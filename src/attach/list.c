@@ -2,109 +2,46 @@
  * list.c
  *		What is attached: the function behind view fav_attachments.
  *
- * It reads catalogs and nothing else, so that looking runs nobody's code.
+ * It reads catalogs and nothing else, so that looking runs nobody's code and waits for
+ * nobody.
  */
 #include "attach.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_trigger.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_list_attachments);
 
-typedef struct Listed
-{
-	FavWhen		when;			/* with the columns of the source, if a row trigger names them */
-	double		error_rate;
-} Listed;
-
-static Oid
-function_oid(Oid schema, const char *name)
-{
-	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
-						   PointerGetDatum(buildoidvector(NULL, 0)), ObjectIdGetDatum(schema));
-}
-
-static Listed *
-find_listed(List *list, const FavWhen *when)
-{
-	ListCell   *cell;
-
-	foreach(cell, list)
-	{
-		Listed	   *listed = lfirst(cell);
-
-		if (listed->when.levels == when->levels && listed->when.source == when->source)
-			return listed;
-	}
-	return NULL;
-}
-
-/* Note what a trigger says, if it is one of ours on its source. */
-static List *
-note_trigger(List *list, HeapTuple tuple, TupleDesc descriptor)
-{
-	Form_pg_trigger trigger = (Form_pg_trigger) GETSTRUCT(tuple);
-	bool		isnull;
-	Datum		qual = heap_getattr(tuple, Anum_pg_trigger_tgqual, descriptor, &isnull);
-	Datum		args;
-	FavWhen		when;
-	Listed	   *listed;
-
-	if (isnull || !fav_read_when(TextDatumGetCString(qual), &when) || when.source != trigger->tgrelid ||
-		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(when.levels)))
-		return list;
-	listed = find_listed(list, &when);
-	if (listed == NULL)
-	{
-		listed = palloc0(sizeof(Listed));
-		listed->when = when;
-		list = lappend(list, listed);
-	}
-	else if (when.element != InvalidAttrNumber)
-		listed->when = when;
-	args = heap_getattr(tuple, Anum_pg_trigger_tgargs, descriptor, &isnull);
-	if (!isnull && trigger->tgnargs == 2)
-	{
-		/* Arguments are strings one after the other, each with its end. */
-		bytea	   *bytes = DatumGetByteaPP(args);
-		char	   *copy = palloc0(VARSIZE_ANY_EXHDR(bytes) + 1);
-
-		memcpy(copy, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
-		listed->error_rate = strtod(copy, NULL);
-	}
-	return list;
-}
-
+/* One trigger of each attachment, on its source; one that names the columns, if there is one. */
 static List *
 list_attachments(Oid schema)
 {
-	Oid			collect = function_oid(schema, FAV_COLLECT);
-	Oid			reconcile = function_oid(schema, FAV_RECONCILE);
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
-	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	List	   *list = NIL;
-	HeapTuple	tuple;
+	List	   *attachments = NIL;
+	ListCell   *cell;
+	ListCell   *other;
 
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	foreach(cell, fav_read_triggers(schema, InvalidOid))
 	{
-		Oid			function = ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid;
+		FavTrigger *trigger = lfirst(cell);
+		bool		is_new = trigger->when.source == trigger->relation;
 
-		if (function == collect || function == reconcile)
-			list = note_trigger(list, tuple, RelationGetDescr(catalog));
+		foreach(other, attachments)
+		{
+			FavTrigger *listed = lfirst(other);
+
+			if (!is_new || listed->when.levels != trigger->when.levels || listed->when.source != trigger->when.source)
+				continue;
+			if (trigger->when.element != InvalidAttrNumber)
+				*listed = *trigger;
+			is_new = false;
+		}
+		if (is_new)
+			attachments = lappend(attachments, trigger);
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return list;
+	return attachments;
 }
 
 static void
@@ -117,6 +54,29 @@ set_column_name(Oid source, AttrNumber number, Datum *value, bool *isnull)
 		*value = DirectFunctionCall1(namein, CStringGetDatum(name));
 }
 
+/* False if somebody has dropped a table in the meantime. */
+static bool
+describe(Oid schema, const FavTrigger *trigger, Datum *values, bool *nulls)
+{
+	Oid			source = trigger->when.source;
+	Oid			levels = trigger->when.levels;
+	Oid			view;
+
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(levels)))
+		return false;
+	view = fav_view_of_levels(schema, levels);
+	values[0] = ObjectIdGetDatum(source);
+	set_column_name(source, trigger->when.key, &values[1], &nulls[1]);
+	set_column_name(source, trigger->when.element, &values[2], &nulls[2]);
+	values[3] = ObjectIdGetDatum(view);
+	nulls[3] = !OidIsValid(view);
+	values[4] = ObjectIdGetDatum(levels);
+	values[5] = Float8GetDatum(trigger->params.error_rate);
+	values[6] = BoolGetDatum(fav_is_active(schema, source, levels));
+	return true;
+}
+
 Datum
 fav_list_attachments(PG_FUNCTION_ARGS)
 {
@@ -127,45 +87,25 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 	{
 		MemoryContext old;
 		TupleDesc	descriptor;
-		List	   *list;
 
 		context = SRF_FIRSTCALL_INIT();
 		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
 		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 			elog(ERROR, "fav_list_attachments must return records");
 		context->tuple_desc = BlessTupleDesc(descriptor);
-		list = list_attachments(schema);
-		context->user_fctx = list;
-		context->max_calls = (uint64) list_length(list);
+		context->user_fctx = list_attachments(schema);
+		context->max_calls = (uint64) list_length(context->user_fctx);
 		MemoryContextSwitchTo(old);
 	}
 
 	context = SRF_PERCALL_SETUP();
-	while (context->call_cntr < context->max_calls)
+	for (; context->call_cntr < context->max_calls; context->call_cntr++)
 	{
-		const Listed *listed = list_nth(context->user_fctx, (int) context->call_cntr);
-		Oid			source = listed->when.source;
-		Oid			view;
 		Datum		values[7];
 		bool		nulls[7] = {false};
 
-		/* somebody may drop tables while we look */
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) ||
-			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(listed->when.levels)))
-		{
-			context->call_cntr++;
-			continue;
-		}
-		values[0] = ObjectIdGetDatum(source);
-		set_column_name(source, listed->when.key, &values[1], &nulls[1]);
-		set_column_name(source, listed->when.element, &values[2], &nulls[2]);
-		view = fav_view_of_levels(schema, listed->when.levels);
-		values[3] = ObjectIdGetDatum(view);
-		nulls[3] = !OidIsValid(view);
-		values[4] = ObjectIdGetDatum(listed->when.levels);
-		values[5] = Float8GetDatum(listed->error_rate);
-		values[6] = BoolGetDatum(fav_is_active(schema, source, listed->when.levels));
-		SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+		if (describe(schema, list_nth(context->user_fctx, (int) context->call_cntr), values, nulls))
+			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
 	}
 	SRF_RETURN_DONE(context);
 }

@@ -9,6 +9,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
@@ -20,13 +21,11 @@
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "commands/trigger.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/reltrigger.h"
 #include "utils/syscache.h"
 
 /* The triggers of an attachment on one table. */
@@ -37,43 +36,38 @@ typedef struct TriggerShape
 	int16		type;			/* bits that its tgtype has */
 } TriggerShape;
 
-static const TriggerShape row_triggers[] = {
-	{"insert", "INSERT", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT},
-	{"update", "UPDATE", TRIGGER_TYPE_ROW | TRIGGER_TYPE_UPDATE},
-	{"delete", "DELETE", TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE},
-};
-
+static const TriggerShape insert_trigger = {"insert", "INSERT", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT};
+static const TriggerShape update_trigger = {"update", "UPDATE", TRIGGER_TYPE_ROW | TRIGGER_TYPE_UPDATE};
+static const TriggerShape delete_trigger = {"delete", "DELETE", TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE};
 static const TriggerShape statement_trigger = {
 	"statement", "INSERT OR UPDATE OR DELETE OR TRUNCATE",
 	TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE
 };
+
+static const TriggerShape *const shapes[] = {&insert_trigger, &update_trigger, &delete_trigger, &statement_trigger};
 
 /*
  * Triggers
  */
 
 /* The trigger of this shape; NULL if the relation has none. */
-static const Trigger *
-find_trigger(Relation relation, Oid schema, Oid levels, const TriggerShape *shape)
+static const FavTrigger *
+find_trigger(Oid schema, Oid relation, Oid levels, const TriggerShape *shape)
 {
-	const char *function = shape == &statement_trigger ? FAV_RECONCILE : FAV_COLLECT;
-	int			i;
+	ListCell   *cell;
 
-	for (i = 0; relation->trigdesc != NULL && i < relation->trigdesc->numtriggers; i++)
+	foreach(cell, fav_read_triggers(schema, relation))
 	{
-		const Trigger *trigger = &relation->trigdesc->triggers[i];
-		char	   *name = get_func_name(trigger->tgfoid);
-		FavWhen		when;
+		const FavTrigger *trigger = lfirst(cell);
 
-		if ((trigger->tgtype & shape->type) == shape->type && name != NULL && strcmp(name, function) == 0 &&
-			get_func_namespace(trigger->tgfoid) == schema && fav_read_when(trigger->tgqual, &when) &&
-			when.levels == levels)
+		if (trigger->when.levels == levels && trigger->is_of_rows == (shape != &statement_trigger) &&
+			(trigger->type & shape->type) == shape->type)
 			return trigger;
 	}
 	return NULL;
 }
 
-/* What a trigger is fired for.  The names of both tables come first, see fav_read_when(). */
+/* What a trigger is fired for.  The tables and columns are in the order of fav_read_when(). */
 static char *
 when_clause(Oid source, Oid levels, const FavColumn *key, const FavColumn *element, const TriggerShape *shape)
 {
@@ -85,7 +79,7 @@ when_clause(Oid source, Oid levels, const FavColumn *key, const FavColumn *eleme
 
 	if (shape == &statement_trigger)
 		return tables;
-	if (shape->type & TRIGGER_TYPE_UPDATE)
+	if (shape == &update_trigger)
 	{
 		/* Elements are the same if their bytes are, whatever the collation says. */
 		const char *collate = OidIsValid(element->collation) ? " COLLATE pg_catalog.\"C\"" : "";
@@ -93,58 +87,34 @@ when_clause(Oid source, Oid levels, const FavColumn *key, const FavColumn *eleme
 		return psprintf("%s AND (OLD.%s %s NEW.%s AND OLD.%s%s OPERATOR(pg_catalog.=) NEW.%s%s) IS NOT TRUE",
 						tables, k, fav_equality(fav_check_key(key)), k, e, collate, e, collate);
 	}
-	return psprintf("%s AND %s.%s IS NOT NULL AND %s.%s IS NOT NULL", tables,
-					shape->type & TRIGGER_TYPE_INSERT ? "NEW" : "OLD", k,
-					shape->type & TRIGGER_TYPE_INSERT ? "NEW" : "OLD", e);
+	return psprintf(shape == &insert_trigger ? "%s AND NEW.%s IS NOT NULL AND NEW.%s IS NOT NULL" :
+					"%s AND OLD.%s IS NOT NULL AND OLD.%s IS NOT NULL", tables, k, e);
 }
 
-static bool
-is_partition(Oid relation)
+static void
+create_trigger(Oid schema, Oid relation, Oid source, Oid levels, const FavColumn *key, const FavColumn *element,
+			   const FavParams *params, const TriggerShape *shape)
 {
-	return get_rel_relispartition(relation);
+	char	   *error_rate = DatumGetCString(DirectFunctionCall1(float8out, Float8GetDatum(params->error_rate)));
+	bool		is_of_rows = shape != &statement_trigger;
+
+	fav_spi_run(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s WHEN (%s)"
+						 " EXECUTE FUNCTION %s.%s('%s', '" INT64_FORMAT "')",
+						 quote_identifier(makeObjectName(get_rel_name(levels), NULL, shape->suffix)), shape->event,
+						 fav_relation_name(relation), is_of_rows ? "ROW" : "STATEMENT",
+						 when_clause(source, levels, key, element, shape), fav_schema_name(schema),
+						 is_of_rows ? FAV_COLLECT : FAV_RECONCILE, error_rate, (int64) params->seed));
 }
 
 /*
- * Make those that are missing.  PostgreSQL clones the row triggers of a partitioned table
- * to its partitions, also to those that are made later.
+ * All triggers of an attachment, as far as they are missing or not enabled.  PostgreSQL
+ * clones the row triggers of a partitioned table to its partitions, also to those that are
+ * made later.  They fire in replicas, too: filters that are true only in some sessions are
+ * of no use.
  */
-static void
-create_missing(Oid schema, Oid member, Oid source, Oid levels, const FavColumn *key, const FavColumn *element,
-			   double error_rate, uint64 seed, const TriggerShape *shape)
-{
-	Relation	relation = table_open(member, ShareRowExclusiveLock);
-	bool		found = find_trigger(relation, schema, levels, shape) != NULL;
-
-	table_close(relation, NoLock);
-	if (found)
-		return;
-	fav_spi_run(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s WHEN (%s) EXECUTE FUNCTION %s.%s(%s, '" INT64_FORMAT "')",
-						 quote_identifier(makeObjectName(get_rel_name(levels), NULL, shape->suffix)), shape->event,
-						 fav_relation_name(member), shape == &statement_trigger ? "STATEMENT" : "ROW",
-						 when_clause(source, levels, key, element, shape), fav_schema_name(schema),
-						 shape == &statement_trigger ? FAV_RECONCILE : FAV_COLLECT,
-						 quote_literal_cstr(DatumGetCString(DirectFunctionCall1(float8out, Float8GetDatum(error_rate)))),
-						 (int64) seed));
-}
-
-/* Filters that are true only in some sessions are of no use: replicas fire the triggers, too. */
-static void
-enable_always(Oid schema, Oid member, Oid levels, const TriggerShape *shape)
-{
-	Relation	relation = table_open(member, ShareRowExclusiveLock);
-	const Trigger *trigger = find_trigger(relation, schema, levels, shape);
-	char	   *name = trigger == NULL || trigger->tgenabled == TRIGGER_FIRES_ALWAYS ? NULL : pstrdup(trigger->tgname);
-
-	table_close(relation, NoLock);
-	if (name != NULL)
-		fav_spi_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s", fav_relation_name(member),
-							 quote_identifier(name)));
-}
-
-/* All triggers of an attachment, as far as they are missing or not enabled. */
 void
 fav_create_triggers(Oid schema, Oid source, Oid levels, const FavColumn *key, const FavColumn *element,
-					double error_rate, uint64 seed)
+					const FavParams *params)
 {
 	List	   *family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
 	ListCell   *cell;
@@ -152,16 +122,23 @@ fav_create_triggers(Oid schema, Oid source, Oid levels, const FavColumn *key, co
 
 	foreach(cell, family)
 	{
-		Oid			member = lfirst_oid(cell);
+		Oid			relation = lfirst_oid(cell);
 
-		for (i = 0; i < lengthof(row_triggers); i++)
+		for (i = 0; i < lengthof(shapes); i++)
 		{
-			if (member == source || !is_partition(member))
-				create_missing(schema, member, source, levels, key, element, error_rate, seed, &row_triggers[i]);
-			enable_always(schema, member, levels, &row_triggers[i]);
+			bool		is_clone = shapes[i] != &statement_trigger && relation != source && get_rel_relispartition(relation);
+			const FavTrigger *trigger = find_trigger(schema, relation, levels, shapes[i]);
+
+			if (trigger == NULL && !is_clone)
+			{
+				create_trigger(schema, relation, source, levels, key, element, params, shapes[i]);
+				CommandCounterIncrement();
+				trigger = find_trigger(schema, relation, levels, shapes[i]);
+			}
+			if (trigger != NULL && !trigger->is_enabled)
+				fav_spi_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s", fav_relation_name(relation),
+									 quote_identifier(NameStr(trigger->name))));
 		}
-		create_missing(schema, member, source, levels, key, element, error_rate, seed, &statement_trigger);
-		enable_always(schema, member, levels, &statement_trigger);
 	}
 }
 
@@ -172,29 +149,24 @@ fav_create_triggers(Oid schema, Oid source, Oid levels, const FavColumn *key, co
 bool
 fav_is_active(Oid schema, Oid source, Oid levels)
 {
-	List	   *family = find_all_inheritors(source, AccessShareLock, NULL);
 	ListCell   *cell;
-	bool		active = true;
+	size_t		i;
 
-	foreach(cell, family)
+	foreach(cell, find_all_inheritors(source, NoLock, NULL))
 	{
-		Relation	relation = table_open(lfirst_oid(cell), NoLock);
-		const Trigger *trigger;
-		size_t		i;
+		Oid			relation = lfirst_oid(cell);
 
-		for (i = 0; i < lengthof(row_triggers); i++)
+		for (i = 0; i < lengthof(shapes); i++)
 		{
-			trigger = find_trigger(relation, schema, levels, &row_triggers[i]);
-			active = active && trigger != NULL && trigger->tgenabled == TRIGGER_FIRES_ALWAYS;
+			const FavTrigger *trigger = find_trigger(schema, relation, levels, shapes[i]);
+			bool		is_optional = shapes[i] == &statement_trigger && relation != source &&
+				get_rel_relispartition(relation);
+
+			if (trigger == NULL ? !is_optional : !trigger->is_enabled)
+				return false;
 		}
-		trigger = find_trigger(relation, schema, levels, &statement_trigger);
-		if (trigger == NULL)
-			active = active && lfirst_oid(cell) != source && is_partition(lfirst_oid(cell));
-		else
-			active = active && trigger->tgenabled == TRIGGER_FIRES_ALWAYS;
-		table_close(relation, NoLock);
 	}
-	return active;
+	return true;
 }
 
 /*
@@ -319,7 +291,7 @@ find_view(const Form_pg_depend depend, void *context)
 	if (depend->classid != RewriteRelationId)
 		return;
 	view = relation_of_rule(depend->objid);
-	if (!OidIsValid(view) || get_rel_relkind(view) != RELKIND_VIEW || fav_owner_of(view) != search->owner)
+	if (!OidIsValid(view) || get_rel_relkind(view) != RELKIND_VIEW || !fav_has_owner(view, search->owner))
 		return;
 	name = get_attname(view, 2, true);
 	if (name != NULL && strcmp(name, "filter") == 0 && get_atttype(view, 2) == search->fav &&

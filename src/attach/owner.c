@@ -53,6 +53,19 @@ fav_owner_of(Oid relation)
 	return owner;
 }
 
+bool
+fav_has_owner(Oid relation, Oid owner)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	bool		has_owner;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	has_owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner == owner;
+	ReleaseSysCache(tuple);
+	return has_owner;
+}
+
 void
 fav_check_owner(Oid relation)
 {

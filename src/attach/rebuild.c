@@ -147,11 +147,14 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	{
 		if (!fav_is_active(schema, source, attachment->levels))
 			fav_create_triggers(schema, source, attachment->levels, &attachment->key, &attachment->element,
-								attachment->params.error_rate, attachment->params.seed);
+								&attachment->params);
 		fav_build_all(attachment);
 	}
 	else
+	{
+		LockRelationOid(attachment->levels, RowExclusiveLock);
 		fav_rebuild_key(attachment, read_key(attachment, PG_GETARG_DATUM(1)));
+	}
 	SPI_finish();
 	fav_become_caller(&role);
 	PG_RETURN_VOID();
