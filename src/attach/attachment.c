@@ -211,7 +211,7 @@ check_levels(const FavAttachment *attachment)
 static bool
 is_unique_on_pair(Relation index, const FavAttachment *attachment)
 {
-	const Form_pg_index form = index->rd_index;
+	Form_pg_index form = index->rd_index;
 	int			i;
 	bool		has_key = false;
 	bool		has_element = false;

@@ -229,26 +229,27 @@ what_is_known(const FavAttachment *attachment)
 
 /*
  * Before commit.  Partitions may have been dropped or detached since a row was inserted,
- * so everything is looked up.
+ * so everything is looked up.  Deferred triggers of the levels table may be due then, and
+ * may collect anew.
  */
 static void
 reconcile_all(void)
 {
-	if (collections == NIL)
-		return;
-	PushActiveSnapshot(GetTransactionSnapshot());
 	while (collections != NIL)
 	{
 		Collection *collection = linitial(collections);
 
 		/* tables may have changed, or have gone, since the pairs were collected */
+		PushActiveSnapshot(GetTransactionSnapshot());
 		collection->attachment = fav_attachment_refresh(collection->attachment);
 		if (collection->attachment != NULL)
 			reconcile_collection(collection, FAV_UNKNOWN);
 		else
 			collections = list_delete_first(collections);
+		PopActiveSnapshot();
+		if (collections == NIL)
+			AfterTriggerFireDeferred();
 	}
-	PopActiveSnapshot();
 }
 
 /*

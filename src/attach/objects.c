@@ -236,7 +236,7 @@ fav_create_objects(Oid schema, Oid source, const FavColumn *key, FavKind kind, c
 	return get_relname_relid(levels_name, get_rel_namespace(source));
 }
 
-typedef void (*DependentVisitor) (const Form_pg_depend depend, void *context);
+typedef void (*DependentVisitor) (Form_pg_depend depend, void *context);
 
 static void
 visit_dependents(Oid class, Oid object, DependentVisitor visit, void *context)
@@ -282,7 +282,7 @@ typedef struct ViewSearch
 } ViewSearch;
 
 static void
-find_view(const Form_pg_depend depend, void *context)
+find_view(Form_pg_depend depend, void *context)
 {
 	ViewSearch *search = context;
 	Oid			view;
@@ -313,7 +313,7 @@ fav_view_of_levels(Oid schema, Oid levels)
 }
 
 static void
-add_trigger(const Form_pg_depend depend, void *context)
+add_trigger(Form_pg_depend depend, void *context)
 {
 	ObjectAddress address;
 
@@ -329,7 +329,7 @@ typedef struct FunctionSearch
 } FunctionSearch;
 
 static void
-add_function(const Form_pg_depend depend, void *context)
+add_function(Form_pg_depend depend, void *context)
 {
 	FunctionSearch *search = context;
 	ObjectAddress address;

@@ -11,7 +11,8 @@
  */
 #include "attach.h"
 
-#include "access/xact.h"
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/guc.h"

@@ -19,6 +19,12 @@
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 
+/*
+ * A row that is neither there nor can be inserted is one that somebody else has inserted
+ * and removed again.  That does not go on for long.
+ */
+#define INSERT_TRIES		10
+
 /* The row of a key while it is being reconciled. */
 typedef struct KeyRow
 {
@@ -85,6 +91,16 @@ lock_row(KeyRow *row)
 	return true;
 }
 
+pg_noreturn static void
+raise_not_written(const FavAttachment *attachment)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+			 errmsg("the filter of a key was not written to table \"%s\"", get_rel_name(attachment->levels)),
+			 errdetail("A trigger of that table prevented it, and the filter would not be true any more.")));
+	pg_unreachable();
+}
+
 static void
 write_row(KeyRow *row, FavQuery query, Datum first, Datum second)
 {
@@ -97,10 +113,7 @@ write_row(KeyRow *row, FavQuery query, Datum first, Datum second)
 	if (query == FAV_QUERY_SET_BASE && first == FAV_NO_BASE)
 		nulls[1] = 'n';
 	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
-				 errmsg("the filter of a key in table \"%s\" was not written", get_rel_name(row->attachment->levels)),
-				 errdetail("A trigger of that table prevented it, and the filter would not be true any more.")));
+		raise_not_written(row->attachment);
 }
 
 /* The first filter of a key; false if somebody else was faster. */
@@ -375,16 +388,19 @@ static KeyRow *
 lock_or_insert(FavAttachment *attachment, Datum key)
 {
 	KeyRow	   *row = palloc(sizeof(KeyRow));
+	int			tries;
 
 	row->attachment = attachment;
 	row->key = key;
-	while (!lock_row(row))
+	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
+		if (lock_row(row))
+			return row;
 		if (insert_row(row))
 			return NULL;
 		CHECK_FOR_INTERRUPTS();
 	}
-	return row;
+	raise_not_written(attachment);
 }
 
 /*

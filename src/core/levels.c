@@ -41,13 +41,16 @@ uint64_t
 fav_middle_capacity(uint64_t base_elements)
 {
 	uint64_t	capacity = MIDDLE_CAPACITY_MIN;
+	uint64_t	next = capacity;
 
 	if (base_elements == 0)
 		return 0;
 	/* a square root that is the same on every machine */
-	while ((double) (capacity + capacity / 8) * (double) (capacity + capacity / 8) <=
-		   MIDDLE_CAPACITY_FACTOR * (double) base_elements)
-		capacity += capacity / 8;
+	while ((double) next * (double) next <= MIDDLE_CAPACITY_FACTOR * (double) base_elements)
+	{
+		capacity = next;
+		next += next / 8;
+	}
 	return capacity;
 }
 
