@@ -7,6 +7,9 @@
  * lock, add what is there, exclude what is not, and write the row.  A key without a row
  * is built from the source.
  *
+ * Where nothing has to be looked up the row is not locked, which would cost as much as
+ * writing it.  It is read, and written if it is still the version that was read.
+ *
  * The write comes even if nothing changed.  At REPEATABLE READ it is what makes a
  * concurrent change of the same key a serialization error.
  */
@@ -30,6 +33,9 @@ typedef struct KeyRow
 {
 	FavAttachment *attachment;
 	Datum		key;
+	bool		is_locked;
+	ItemPointerData version_tid;	/* where the version is that was read */
+	TransactionId version_xmin; /* who has written it */
 	FavFilter	recent;
 	FavReader  *base;			/* NULL: none */
 	FavReader  *middle;
@@ -62,17 +68,18 @@ open_level(KeyRow *row, HeapTuple tuple, TupleDesc descriptor, int column, FavRe
 	return fav_cache_find(&row->cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value), local);
 }
 
-/* Lock the row of the key and open its levels; false if there is none. */
+/* Read the row of the key, locked or not, and open its levels; false if there is none. */
 static bool
-lock_row(KeyRow *row)
+read_row(KeyRow *row)
 {
+	FavQuery	query = row->is_locked ? FAV_QUERY_LOCK : FAV_QUERY_READ;
 	HeapTuple	tuple;
 	TupleDesc	descriptor;
 	struct varlena *recent;
 	FavProblem	problem;
 	bool		isnull;
 
-	if (fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOCK), &row->key, NULL, SPI_OK_SELECT) == 0)
+	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), &row->key, NULL, SPI_OK_SELECT) == 0)
 	{
 		SPI_freetuptable(SPI_tuptable);
 		return false;
@@ -82,6 +89,8 @@ lock_row(KeyRow *row)
 	memset(&row->cache, 0, sizeof(row->cache));
 	row->base = open_level(row, tuple, descriptor, 1, &row->local_base);
 	row->middle = open_level(row, tuple, descriptor, 2, &row->local_middle);
+	row->version_tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, descriptor, 4, &isnull));
+	row->version_xmin = DatumGetTransactionId(SPI_getbinval(tuple, descriptor, 5, &isnull));
 	recent = (struct varlena *) DatumGetPointer(SPI_getbinval(tuple, descriptor, 3, &isnull));
 	recent = (struct varlena *) PG_DETOAST_DATUM_PACKED(isnull ? row->attachment->empty : PointerGetDatum(recent));
 	if (fav_open(&row->recent, (uint8_t *) VARDATA_ANY(recent), VARSIZE_ANY_EXHDR(recent),
@@ -101,19 +110,28 @@ raise_not_written(const FavAttachment *attachment)
 	pg_unreachable();
 }
 
-static void
-write_row(KeyRow *row, FavQuery query, Datum first, Datum second)
+/*
+ * Write recent and, if the query has it, another level.  False if somebody else has written
+ * the row since it was read, which cannot be if it is locked.
+ */
+static bool
+write_row(KeyRow *row, FavQuery query, Datum recent, Datum other)
 {
-	Datum		values[3];
-	char		nulls[4] = "   ";
+	Datum		values[5];
+	char		nulls[6] = "     ";
 
 	values[0] = row->key;
-	values[1] = first;
-	values[2] = second;
-	if (query == FAV_QUERY_SET_BASE && first == FAV_NO_BASE)
-		nulls[1] = 'n';
-	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) == 0)
+	values[1] = PointerGetDatum(&row->version_tid);
+	values[2] = TransactionIdGetDatum(row->version_xmin);
+	values[3] = recent;
+	values[4] = other;
+	if (other == FAV_NO_BASE)
+		nulls[4] = 'n';
+	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) > 0)
+		return true;
+	if (row->is_locked)
 		raise_not_written(row->attachment);
+	return false;
 }
 
 /* The first filter of a key; false if somebody else was faster. */
@@ -136,8 +154,9 @@ rebuild_row(KeyRow *row)
 	Datum		base;
 	Datum		recent;
 
+	Assert(row->is_locked);
 	fav_build_key(row->attachment, row->key, row->recent.params.seed, &base, &recent);
-	write_row(row, FAV_QUERY_SET_BASE, base, recent);
+	(void) write_row(row, FAV_QUERY_SET_BASE, recent, base);
 }
 
 /*
@@ -325,14 +344,14 @@ open_recent(const KeyRow *row, const Touched *touched, FavEditor *editor)
 	fav_require(fav_editor_del_many(editor, touched->absent, touched->nabsent));
 }
 
-static void
+static bool
 change_recent(KeyRow *row, const Touched *touched)
 {
 	FavEditor	editor;
 
 	open_recent(row, touched, &editor);
 	change(row, &editor, touched);
-	write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), (Datum) 0);
+	return write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), (Datum) 0);
 }
 
 /* An empty recent with the seed of this row. */
@@ -345,20 +364,31 @@ empty_recent(const KeyRow *row)
 	return fav_finish_edit(&editor);
 }
 
-/* Push recent and the changes into middle; false if middle is full. */
+static uint64
+middle_capacity(const KeyRow *row)
+{
+	return row->base == NULL ? 0 : fav_middle_capacity(row->base->filter.elements);
+}
+
+/* Do recent and the changes fit middle? */
+static bool
+fits_middle(const KeyRow *row, const Touched *touched)
+{
+	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
+
+	if (row->middle != NULL)
+		count += fav_middle_count(&row->middle->filter);
+	return count <= middle_capacity(row);
+}
+
+/* Push recent and the changes into middle. */
 static bool
 push(KeyRow *row, const Touched *touched)
 {
-	uint64		capacity = row->base == NULL ? 0 : fav_middle_capacity(row->base->filter.elements);
-	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
 	FavEditor	recent;
 	FavEditor	middle;
 	const FavFilter *pushed;
 
-	if (row->middle != NULL)
-		count += fav_middle_count(&row->middle->filter);
-	if (count > capacity)
-		return false;
 	if (row->middle != NULL)
 	{
 		fav_reader_expect(row->middle, UINT32_MAX);
@@ -368,7 +398,7 @@ push(KeyRow *row, const Touched *touched)
 	{
 		FavParams	params = row->recent.params;
 
-		params.capacity = capacity;
+		params.capacity = middle_capacity(row);
 		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
 		fav_editor_new(&middle, &params);
 	}
@@ -379,28 +409,51 @@ push(KeyRow *row, const Touched *touched)
 	change(row, &middle, touched);
 	fav_require(fav_editor_flush(&middle));
 	fav_editor_close(&recent);
-	write_row(row, FAV_QUERY_SET_MIDDLE, fav_finish_edit(&middle), empty_recent(row));
-	return true;
+	return write_row(row, FAV_QUERY_SET_MIDDLE, empty_recent(row), fav_finish_edit(&middle));
 }
 
-/* Lock the row of the key; NULL if there was none, and now is one, fresh from the source. */
+/* The row of the key; NULL if there was none, and now is one, fresh from the source. */
 static KeyRow *
-lock_or_insert(FavAttachment *attachment, Datum key)
+read_or_insert(FavAttachment *attachment, Datum key, bool lock)
 {
 	KeyRow	   *row = palloc(sizeof(KeyRow));
 	int			tries;
 
 	row->attachment = attachment;
 	row->key = key;
+	row->is_locked = lock;
 	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
-		if (lock_row(row))
+		if (read_row(row))
 			return row;
 		if (insert_row(row))
 			return NULL;
 		CHECK_FOR_INTERRUPTS();
 	}
 	raise_not_written(attachment);
+}
+
+/* False if this takes a lock, and there is none. */
+static bool
+reconcile_row(KeyRow *row, const Datum *elements, int count, FavKnown known)
+{
+	Touched		touched;
+
+	/* If somebody else has written the levels table, there is nothing to go on from. */
+	if (row->recent.nslices == 0)
+	{
+		find_present(row, elements, count, known, &touched);
+		leave_out_what_is_said(row, &touched);
+		if (!fits_recent(row, &touched))
+			leave_out_what_is_reported(row, &touched);
+		if (fits_recent(row, &touched))
+			return change_recent(row, &touched);
+		if (fits_middle(row, &touched))
+			return push(row, &touched);
+	}
+	if (row->is_locked)
+		rebuild_row(row);
+	return row->is_locked;
 }
 
 /*
@@ -410,32 +463,20 @@ lock_or_insert(FavAttachment *attachment, Datum key)
 void
 fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count, FavKnown known)
 {
-	KeyRow	   *row = lock_or_insert(attachment, key);
-	Touched		touched;
+	KeyRow	   *row = read_or_insert(attachment, key, known == FAV_UNKNOWN);
 
-	if (row == NULL)
+	if (row == NULL || reconcile_row(row, elements, count, known))
 		return;
-	if (row->recent.nslices > 0)
-	{
-		/* Somebody has written the levels table.  There is nothing to go on from. */
-		rebuild_row(row);
-		return;
-	}
-	find_present(row, elements, count, known, &touched);
-	leave_out_what_is_said(row, &touched);
-	if (!fits_recent(row, &touched))
-		leave_out_what_is_reported(row, &touched);
-	if (fits_recent(row, &touched))
-		change_recent(row, &touched);
-	else if (!push(row, &touched))
-		rebuild_row(row);
+	row = read_or_insert(attachment, key, true);
+	if (row != NULL)
+		(void) reconcile_row(row, elements, count, known);
 }
 
 /* Build the filter of a key anew from the source.  As above. */
 void
 fav_rebuild_key(FavAttachment *attachment, Datum key)
 {
-	KeyRow	   *row = lock_or_insert(attachment, key);
+	KeyRow	   *row = read_or_insert(attachment, key, true);
 
 	if (row != NULL)
 		rebuild_row(row);
