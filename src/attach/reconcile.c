@@ -21,6 +21,7 @@
 #include "reader.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
@@ -172,11 +173,11 @@ compare_hashes(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-static int
-sort_hashes(uint64_t *hashes, int count)
+static size_t
+sort_hashes(uint64_t *hashes, size_t count)
 {
-	int			unique = 0;
-	int			i;
+	size_t		unique = 0;
+	size_t		i;
 
 	if (count > 1)
 		qsort(hashes, count, sizeof(uint64_t), compare_hashes);
@@ -190,33 +191,32 @@ sort_hashes(uint64_t *hashes, int count)
  * The hashes of those elements that the source has.  The query may find more, where the
  * equality of elements is not that of their bytes.
  */
-static int
-look_up(KeyRow *row, const Datum *elements, int count, uint64_t *found)
+static uint64_t *
+look_up(KeyRow *row, const Datum *elements, int count, size_t *nfound)
 {
 	const FavAttachment *attachment = row->attachment;
 	Datum		values[2];
-	uint64		nfound;
+	uint64_t   *found;
+	uint64		nrows;
 	uint64		i;
-	uint64		stored = 0;
 
 	values[0] = row->key;
 	values[1] = PointerGetDatum(construct_array((Datum *) elements, count, attachment->element.type,
 												attachment->element_length, attachment->element_by_value,
 												attachment->element_align));
-	nfound = fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOOK_UP), values, NULL, SPI_OK_SELECT);
-	for (i = 0; i < nfound; i++)
+	nrows = fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOOK_UP), values, NULL, SPI_OK_SELECT);
+	found = MemoryContextAllocHuge(CurrentMemoryContext, (nrows + 1) * sizeof(uint64_t));
+	for (i = 0; i < nrows; i++)
 	{
 		bool		isnull;
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
 
-		/* duplicates may be more than the elements asked for: keep room by removing them */
-		if (stored == (uint64) count)
-			stored = (uint64) sort_hashes(found, (int) stored);
-		found[stored++] = fav_hash_element(attachment, element, row->recent.params.seed);
+		found[i] = fav_hash_element(attachment, element, row->recent.params.seed);
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
-	return sort_hashes(found, (int) stored);
+	*nfound = sort_hashes(found, nrows);
+	return found;
 }
 
 static void
@@ -224,21 +224,20 @@ find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touc
 {
 	uint64_t   *hashes = palloc(count * sizeof(uint64_t));
 	uint64_t   *found;
+	size_t		nfound;
 	int			unique;
-	int			nfound;
 	int			i;
 
 	for (i = 0; i < count; i++)
 		hashes[i] = fav_hash_element(row->attachment, elements[i], row->recent.params.seed);
-	unique = sort_hashes(hashes, count);
+	unique = (int) sort_hashes(hashes, (size_t) count);
 	touched->present = touched->absent = hashes;
 	touched->npresent = known == FAV_ALL_PRESENT ? unique : 0;
 	touched->nabsent = known == FAV_ALL_ABSENT ? unique : 0;
 	if (known != FAV_UNKNOWN)
 		return;
 
-	found = palloc((count + 1) * sizeof(uint64_t));
-	nfound = look_up(row, elements, count, found);
+	found = look_up(row, elements, count, &nfound);
 	touched->absent = palloc(unique * sizeof(uint64_t));
 	for (i = 0; i < unique; i++)
 	{
