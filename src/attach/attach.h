@@ -156,6 +156,7 @@ extern void fav_check_owner(Oid relation);
 extern void fav_spi_connect(void);
 extern void fav_spi_run(const char *query);
 extern uint64 fav_spi_execute(SPIPlanPtr plan, Datum *values, const char *nulls, int expected);
+extern uint64 fav_spi_read_source(FavAttachment *attachment, FavQuery query, Datum *values);
 extern uint64 fav_spi_execute_latest(const char *query, int nvalues, Oid *types, Datum *values);
 
 /* objects.c */
@@ -169,6 +170,7 @@ extern Oid	fav_view_of_levels(Oid schema, Oid levels);
 
 /* collect.c */
 extern void fav_forget_collected(Oid levels);
+extern void fav_watch_transactions(void);
 
 /* reconcile.c */
 
@@ -187,7 +189,9 @@ extern void fav_rebuild_key(FavAttachment *attachment, Datum key);
 /* rebuild.c */
 extern void fav_build_key(FavAttachment *attachment, Datum key, uint64 seed, Datum *base, Datum *recent);
 extern void fav_build_all(FavAttachment *attachment);
-extern void fav_rebuild_after_truncate(FavAttachment *attachment);
+extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
+extern bool fav_was_rebuilt(Oid levels);
+extern void fav_forget_rebuilds(void);
 
 #define FAV_NO_BASE		((Datum) 0)
 

@@ -528,19 +528,25 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 						   trigger->tgnargs > 1 ? trigger->tgargs[1] : NULL, &params) &&
 		(!TRIGGER_FIRED_FOR_ROW(data->tg_event) || when->element != InvalidAttrNumber))
 	{
+		/* the catalogs that were looked at may have told of changes */
+		open_cache();
 		attachment = find_attachment(when->levels, when->source);
 		if (attachment == NULL && TRIGGER_FIRED_FOR_ROW(data->tg_event))
 			attachment = remember(resolve(fav_schema_of_function(fcinfo), when, relation, &params));
 		else if (attachment == NULL)
 			attachment = load_attachment(fav_schema_of_function(fcinfo), when->source, when->levels);
 	}
-	open_cache();
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	watched = list_append_unique_oid(watched, relation);
-	MemoryContextSwitchTo(old);
-	entry = hash_search(triggers, &trigger->tgoid, HASH_ENTER, NULL);
-	entry->when = *when;
-	entry->attachment = attachment;
+
+	/* What is stale by now lives until the end of the transaction, and is not entered. */
+	if (!cache_is_stale)
+	{
+		old = MemoryContextSwitchTo(TopMemoryContext);
+		watched = list_append_unique_oid(watched, relation);
+		MemoryContextSwitchTo(old);
+		entry = hash_search(triggers, &trigger->tgoid, HASH_ENTER, NULL);
+		entry->when = *when;
+		entry->attachment = attachment;
+	}
 	return attachment;
 }
 

@@ -273,6 +273,7 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 			collections = NIL;
 			has_removed = has_inserted = false;
 			fav_release_stale_attachments();
+			fav_forget_rebuilds();
 			break;
 		default:
 			break;
@@ -304,8 +305,8 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 	}
 }
 
-static void
-watch_transactions(void)
+void
+fav_watch_transactions(void)
 {
 	static bool watching = false;
 
@@ -349,7 +350,7 @@ fav_collect(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot keep filters of foreign table \"%s\"", RelationGetRelationName(data->tg_relation)),
 				 errhint("Attach the filters on the server that has the rows.")));
-	watch_transactions();
+	fav_watch_transactions();
 	has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
 	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
 	collection = open_collection(attachment);
@@ -377,9 +378,9 @@ fav_reconcile(PG_FUNCTION_ARGS)
 		return PointerGetDatum(NULL);
 	if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
 	{
-		watch_transactions();
+		fav_watch_transactions();
 		has_removed = true;
-		fav_rebuild_after_truncate(attachment);
+		fav_rebuild_after_truncate(attachment, RelationGetRelid(data->tg_relation));
 	}
 	else
 		while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)

@@ -105,6 +105,17 @@ fav_spi_run(const char *query)
 		elog(ERROR, "SPI_execute failed: %s: %s", SPI_result_code_string(status), query);
 }
 
+static void
+check_result(int status, int expected)
+{
+	if (status != expected)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("a query on the tables of an attached filter gave an unexpected result"),
+				 errdetail("The result was %s. A rule of one of the tables may have replaced the query.",
+						   SPI_result_code_string(status))));
+}
+
 /*
  * In a snapshot of its own.  Returns how many rows there were.  The memory context stays as
  * it is; SPI would leave its own.
@@ -113,15 +124,29 @@ uint64
 fav_spi_execute(SPIPlanPtr plan, Datum *values, const char *nulls, int expected)
 {
 	MemoryContext context = CurrentMemoryContext;
-	int			status = SPI_execute_plan(plan, values, nulls, false, 0);
 
+	check_result(SPI_execute_plan(plan, values, nulls, false, 0), expected);
 	MemoryContextSwitchTo(context);
-	if (status != expected)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("a query on the tables of an attached filter gave an unexpected result"),
-				 errdetail("The result was %s. A rule of one of the tables may have replaced the query.",
-						   SPI_result_code_string(status))));
+	return SPI_processed;
+}
+
+/*
+ * A query about a key of the source.  Filters that this transaction has built in the latest
+ * snapshot are compared with the source in the latest snapshot.
+ */
+uint64
+fav_spi_read_source(FavAttachment *attachment, FavQuery query, Datum *values)
+{
+	SPIPlanPtr	plan = fav_attachment_plan(attachment, query);
+	MemoryContext context = CurrentMemoryContext;
+
+	if (!fav_was_rebuilt(attachment->levels))
+		return fav_spi_execute(plan, values, NULL, SPI_OK_SELECT);
+	PushActiveSnapshot(GetLatestSnapshot());
+	check_result(SPI_execute_snapshot(plan, values, NULL, GetActiveSnapshot(), InvalidSnapshot, false, true, 0),
+				 SPI_OK_SELECT);
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(context);
 	return SPI_processed;
 }
 

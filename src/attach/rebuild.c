@@ -10,13 +10,45 @@
  */
 #include "attach.h"
 
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "core/levels.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(fav_rebuild);
+
+/*
+ * Levels tables that this transaction has built anew.  It holds their locks until its end, so
+ * that nobody else reconciles; but its own snapshot may be older than what it has built.
+ */
+static List *rebuilt = NIL;
+
+bool
+fav_was_rebuilt(Oid levels)
+{
+	return list_member_oid(rebuilt, levels);
+}
+
+void
+fav_forget_rebuilds(void)
+{
+	/* the memory goes with the transaction's */
+	rebuilt = NIL;
+}
+
+static void
+note_rebuild(Oid levels)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+
+	fav_watch_transactions();
+	rebuilt = list_append_unique_oid(rebuilt, levels);
+	MemoryContextSwitchTo(old);
+}
 
 static Datum
 empty_value(const FavAttachment *attachment, uint64 seed)
@@ -40,7 +72,7 @@ fav_build_key(FavAttachment *attachment, Datum key, uint64 seed, Datum *base, Da
 	values[0] = key;
 	values[1] = Float8GetDatum(attachment->params.error_rate);
 	values[2] = Int64GetDatum((int64) seed);
-	(void) fav_spi_execute(fav_attachment_plan(attachment, FAV_QUERY_BUILD), values, NULL, SPI_OK_SELECT);
+	(void) fav_spi_read_source(attachment, FAV_QUERY_BUILD, values);
 	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	*base = FAV_NO_BASE;
 	if (isnull)
@@ -74,6 +106,7 @@ fav_build_all(FavAttachment *attachment)
 	Datum		values[3];
 
 	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
+	note_rebuild(attachment->levels);
 	(void) fav_spi_execute_latest(psprintf("DELETE FROM ONLY %s", levels), 0, NULL, NULL);
 	types[2] = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
 	values[0] = Float8GetDatum(attachment->params.error_rate);
@@ -95,19 +128,19 @@ fav_build_all(FavAttachment *attachment)
 }
 
 /*
- * The source, or a partition or child of it, was truncated.  If nothing is left, so are
- * the filters.  A truncate does not care for snapshots, and neither does this.
+ * The source, or a partition or child of it, was truncated.  If it was all of the source, so
+ * are the filters: a truncate does not care for older snapshots, and neither does this.
  */
 void
-fav_rebuild_after_truncate(FavAttachment *attachment)
+fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 {
+	bool		is_whole = truncated == attachment->source &&
+		(get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated));
 	FavRole		role;
 
 	fav_become_owner(&role, attachment->owner);
 	fav_spi_connect();
-	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
-	if (fav_spi_execute_latest(psprintf("SELECT FROM %s LIMIT 1", fav_relation_name(attachment->source)),
-							   0, NULL, NULL) == 0)
+	if (is_whole)
 		fav_spi_run(psprintf("TRUNCATE ONLY %s", fav_relation_name(attachment->levels)));
 	else
 		fav_build_all(attachment);

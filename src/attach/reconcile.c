@@ -204,7 +204,7 @@ look_up(KeyRow *row, const Datum *elements, int count, size_t *nfound)
 	values[1] = PointerGetDatum(construct_array((Datum *) elements, count, attachment->element.type,
 												attachment->element_length, attachment->element_by_value,
 												attachment->element_align));
-	nrows = fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOOK_UP), values, NULL, SPI_OK_SELECT);
+	nrows = fav_spi_read_source(row->attachment, FAV_QUERY_LOOK_UP, values);
 	found = MemoryContextAllocHuge(CurrentMemoryContext, (nrows + 1) * sizeof(uint64_t));
 	for (i = 0; i < nrows; i++)
 	{
