@@ -1,0 +1,264 @@
+
+# Random statements in several sessions at once, on sources with and without a unique key
+# and on partitions: READ COMMITTED and REPEATABLE READ, savepoints, two-phase commit,
+# TRUNCATE of a partition, and all the while one session that rebuilds and verifies.
+# Afterwards filter and source have to be equal.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use FavTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{FAV_SEED} || (time ^ $$) % 1_000_000_000;
+note("seed $seed");
+my $seconds = effort() > 1 ? 60 * effort() : 5;
+
+my $node = start_node('attach_concurrent',
+	conf => "max_connections = 50\nmax_prepared_transactions = 20\ndeadlock_timeout = 10ms\nautovacuum = on\nautovacuum_naptime = 1\n");
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
+
+# pgbench repeats a transaction that ended with a deadlock or a serialization error from
+# version 15 on.  Before that, nothing may fail at the end of a transaction, so no statement
+# may go to the partition that was made after fav_attach.
+my $can_repeat = $version >= 150000;
+my $late = $can_repeat ? 'true' : 'false';
+
+$node->safe_psql(
+	'postgres', q{
+-- Keys 1 to 3 are large: up to 3,000 elements.  Keys 4 to 20 are small: up to 60.
+CREATE FUNCTION size(k int) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN k <= 3 THEN 3000 ELSE 60 END $$;
+CREATE FUNCTION any_element(k int) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT floor(random() * size(k))::bigint $$;
+CREATE FUNCTION any_key() RETURNS int LANGUAGE sql VOLATILE AS
+	$$ SELECT CASE WHEN random() < 0.3 THEN 1 + floor(random() * 3) ELSE 4 + floor(random() * 17) END::int $$;
+CREATE FUNCTION any_pairs(n int, a int) RETURNS TABLE (k int, e bigint) LANGUAGE sql VOLATILE AS
+	$$ SELECT k, any_element(k) FROM (SELECT coalesce(a, any_key()) AS k FROM generate_series(1, n) OFFSET 0) x $$;
+
+CREATE TABLE uniq (k int, e bigint, note int DEFAULT 0, PRIMARY KEY (k, e));
+CREATE TABLE dups (k int, e text, note int DEFAULT 0);
+CREATE INDEX ON dups (k, e);
+CREATE TABLE parts (note int DEFAULT 0, k int, e bigint, UNIQUE (k, e)) PARTITION BY LIST (k);
+CREATE TABLE parts_odd PARTITION OF parts FOR VALUES IN (1, 3, 5, 7, 9, 11, 13, 15, 17, 19);
+CREATE TABLE parts_rest (e bigint, gone int, k int, note int DEFAULT 0, UNIQUE (k, e));
+ALTER TABLE parts_rest DROP gone;
+ALTER TABLE parts ATTACH PARTITION parts_rest DEFAULT;
+INSERT INTO uniq SELECT * FROM any_pairs(3000, NULL) ON CONFLICT DO NOTHING;
+SELECT fav_attach('uniq', 'k', 'e');
+SELECT fav_attach('uniq', 'k', 'e', error_rate => 0.001, name => 'uniq_again');
+SELECT fav_attach('dups', 'k', 'e');
+SELECT fav_attach('parts', 'k', 'e');
+CREATE TABLE single (k int, e bigint, PRIMARY KEY (k, e));
+SELECT fav_attach('single', 'k', 'e');
+CREATE TABLE parts_18 PARTITION OF parts FOR VALUES IN (18);
+
+CREATE FUNCTION statement(source text, late boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	piece text := source;
+	a int := any_key();
+	b int := any_key();
+	n int := CASE WHEN random() < 0.3 THEN 300 ELSE 1 + floor(random() * 5) END;
+	kind int := floor(random() * 14);
+BEGIN
+	IF source = 'parts' AND random() < 0.5 THEN
+		piece := CASE WHEN a = 18 THEN 'parts_18' WHEN a % 2 = 1 THEN 'parts_odd' ELSE 'parts_rest' END;
+	END IF;
+	IF a = 18 AND NOT late THEN
+		piece := source;
+	END IF;
+	CASE
+	WHEN kind <= 2 THEN
+		EXECUTE format('INSERT INTO %I (k, e) SELECT * FROM any_pairs($1, $2) ON CONFLICT DO NOTHING', piece) USING n, a;
+	WHEN kind = 3 THEN
+		EXECUTE format('INSERT INTO %I (k, e) SELECT * FROM any_pairs($1, NULL) ON CONFLICT DO NOTHING', source) USING n;
+	WHEN kind <= 5 THEN
+		EXECUTE format('DELETE FROM %I WHERE k = $1 AND e::bigint IN (SELECT e FROM any_pairs(2 * $2, $1))', piece) USING a, n;
+	WHEN kind = 6 THEN
+		EXECUTE format('DELETE FROM %I WHERE k IN ($1, $2) AND random() < 0.2', source) USING a, b;
+	WHEN kind = 7 THEN
+		EXECUTE format('UPDATE %I SET note = note + 1 WHERE k = $1', piece) USING a;
+	WHEN kind = 8 THEN
+		EXECUTE format('UPDATE %I SET k = $2 WHERE k = $1 AND e::bigint < 60 AND random() < 0.1', source) USING a, b;
+	WHEN kind = 9 THEN
+		EXECUTE format('UPDATE %I t SET e = any_element(k) WHERE k = $1 AND random() < 3.0 / size(k)', piece) USING a;
+	WHEN kind = 10 THEN
+		EXECUTE format('WITH gone AS (DELETE FROM %I WHERE k = $1 AND random() < 0.2 RETURNING k, e)
+			INSERT INTO %1$I (k, e) SELECT k, e FROM gone WHERE random() < 0.5 ON CONFLICT DO NOTHING', piece) USING a;
+	WHEN kind = 11 AND source = 'uniq' THEN
+		INSERT INTO uniq SELECT * FROM any_pairs(1, a) ON CONFLICT (k, e) DO UPDATE SET e = any_element(uniq.k);
+	WHEN kind = 12 THEN
+		BEGIN
+			EXECUTE format('INSERT INTO %I (k, e) SELECT * FROM any_pairs($1, $2) ON CONFLICT DO NOTHING', piece) USING n, a;
+			EXECUTE format('DELETE FROM %I WHERE k = $1 AND random() < 0.8', piece) USING a;
+			IF random() < 0.8 THEN RAISE EXCEPTION USING ERRCODE = 'P0099'; END IF;
+		EXCEPTION WHEN SQLSTATE 'P0099' THEN NULL;
+		END;
+	WHEN kind = 13 AND source = 'parts' AND random() < 0.1 THEN
+		TRUNCATE parts_rest;
+	WHEN kind = 13 AND random() < 0.1 THEN
+		PERFORM fav_rebuild(source::regclass, a::text, (source || '_fav')::name);
+	ELSE
+		EXECUTE format('INSERT INTO %I (k, e) SELECT * FROM any_pairs(2, $1) ON CONFLICT DO NOTHING', piece) USING a;
+	END CASE;
+EXCEPTION
+	-- what sessions at once may do to each other
+	WHEN unique_violation OR deadlock_detected OR serialization_failure THEN NULL;
+END $$;
+
+-- The session that mends what is not broken, and looks
+CREATE TABLE verified (source text, missing bigint, stale bigint);
+CREATE FUNCTION mend(source text, name name, chance float8) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	IF random() < chance THEN
+		PERFORM fav_rebuild(source::regclass, any_key()::text, name);
+	ELSIF random() < chance / 2 THEN
+		PERFORM fav_rebuild(source::regclass, name => name);
+	END IF;
+EXCEPTION
+	WHEN deadlock_detected OR serialization_failure THEN NULL;
+END $$;
+});
+if ($version >= 150000)
+{
+	$node->safe_psql(
+		'postgres', q{
+CREATE FUNCTION merging(source text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	a int := any_key();
+BEGIN
+	EXECUTE format('MERGE INTO %I t USING (SELECT DISTINCT * FROM any_pairs(10, $1)) v ON t.k = v.k AND t.e::bigint = v.e
+		WHEN MATCHED AND v.e %% 4 = 0 THEN UPDATE SET e = any_element(t.k)
+		WHEN MATCHED THEN DELETE
+		WHEN NOT MATCHED THEN INSERT (k, e) VALUES (v.k, v.e)', source) USING a;
+EXCEPTION
+	WHEN unique_violation OR deadlock_detected OR serialization_failure OR cardinality_violation THEN NULL;
+END $$;
+});
+}
+else
+{
+	$node->safe_psql('postgres', 'CREATE FUNCTION merging(source text) RETURNS void LANGUAGE sql AS $$ $$');
+}
+
+my %script = (
+	plain => qq{
+SELECT statement('uniq', true);
+SELECT statement('dups', true);
+SELECT statement('parts', true);
+SELECT merging('parts');
+},
+	savepoints => qq{
+BEGIN;
+SELECT statement('parts', $late);
+SAVEPOINT s;
+SELECT statement('uniq', $late);
+SELECT statement('parts', $late);
+ROLLBACK TO s;
+SELECT statement('dups', $late);
+SAVEPOINT s;
+SELECT statement('parts', $late);
+RELEASE s;
+SELECT merging('uniq');
+END;
+},
+	strict => qq{
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT statement('uniq', $late);
+SELECT statement('dups', $late);
+SELECT mend('dups', 'dups_fav', 0.1);
+SELECT statement('dups', $late);
+SELECT statement('parts', $late);
+END;
+},
+	prepared => qq{
+\\set outcome random(1, 4)
+BEGIN;
+SELECT statement('uniq', $late);
+SELECT statement('parts', $late);
+PREPARE TRANSACTION 'session_:client_id';
+\\if :outcome > 1
+COMMIT PREPARED 'session_:client_id';
+\\else
+ROLLBACK PREPARED 'session_:client_id';
+\\endif
+},
+	# Sessions share keys here but lock no two rows of the source that another one has.  So
+	# single statements cannot deadlock, neither with each other nor with a rebuild.
+	single => q{
+\set k random(1, 20)
+\set e random(0, 59)
+DELETE FROM single WHERE e IN (1000 + :client_id, 2000 + :client_id);
+INSERT INTO single VALUES (:k, :e) ON CONFLICT DO NOTHING;
+INSERT INTO single SELECT i, 1000 + :client_id FROM generate_series(20, 1, -1) i;
+UPDATE single SET e = e + 1000 WHERE e = 1000 + :client_id;
+DELETE FROM single WHERE k = 21 - :k AND e = :e;
+},
+	mend => q{
+SELECT fav_rebuild('single');
+SELECT mend('uniq', 'uniq_fav', 0.5);
+SELECT mend('uniq', 'uniq_again', 0.5);
+SELECT mend('dups', 'dups_fav', 0.5);
+SELECT mend('parts', 'parts_fav', 0.5);
+INSERT INTO verified SELECT 'uniq', missing, stale FROM fav_verify('uniq', 'uniq_fav');
+INSERT INTO verified SELECT 'dups', missing, stale FROM fav_verify('dups', 'dups_fav');
+INSERT INTO verified SELECT 'parts', missing, stale FROM fav_verify('parts', 'parts_fav');
+});
+foreach my $name (sort keys %script)
+{
+	append_to_file($node->basedir . "/$name.sql", $script{$name});
+	$script{$name} = $node->basedir . "/$name.sql";
+}
+
+my ($out1, $err1, $out2, $err2, $out3, $err3) = ('') x 6;
+my @common = ('pgbench', '-n', '-h', $node->host, '-p', $node->port, '-T', $seconds, "--random-seed=$seed");
+my @repeat = $can_repeat ? '--max-tries=100' : ();
+my $one = run_in_background(
+	[
+		@common, @repeat, '-c', 8,
+		(map { ('-f', $_) } "$script{plain}\@4", "$script{savepoints}\@3", "$script{strict}\@3", "$script{prepared}\@2"), 'postgres'
+	], \$out1, \$err1);
+my $two = run_in_background([ @common, @repeat, '-c', 1, '-f', $script{mend}, 'postgres' ], \$out2, \$err2);
+my $three = run_in_background([ @common, '-c', 2, '-f', $script{single}, 'postgres' ], \$out3, \$err3);
+ok($one->finish && $err1 !~ /aborted/, 'random statements') or diag($err1);
+ok($two->finish && $err2 !~ /aborted/, 'rebuilding and verifying all the while') or diag($err2);
+ok($three->finish && $err3 !~ /aborted/ && $out3 !~ /failed transactions: [1-9]/, 'single statements without an error') or diag("$out3$err3");
+my ($transactions) = $out1 =~ /actually processed: (\d+)/;
+my $looks = $node->safe_psql('postgres', 'SELECT count(*) FROM verified');
+note("$transactions transactions, $looks looks");
+cmp_ok($transactions, '>', 50, 'there were some');
+cmp_ok($looks, '>', 0, 'and somebody looked');
+# TRUNCATE empties a partition for older snapshots, too, which still see the filters of before.
+is($node->safe_psql('postgres', q{SELECT * FROM verified WHERE missing > 0 OR (stale > 0 AND source <> 'parts') LIMIT 5}),
+	'', 'nothing was missing or stale at any time');
+
+foreach my $which ([ 'uniq', 'uniq_fav', 0.01 ], [ 'uniq', 'uniq_again', 0.001 ], [ 'dups', 'dups_fav', 0.01 ], [ 'parts', 'parts_fav', 0.01 ], [ 'single', 'single_fav', 0.01 ])
+{
+	my ($source, $view, $rate) = @$which;
+	my $type = $source eq 'dups' ? 'text' : 'bigint';
+	my ($keys, $elements, $missing, $stale, $positives) = split /\|/, $node->safe_psql('postgres', "SELECT * FROM fav_verify('$source', '$view')");
+
+	figures("$view: $keys keys, $elements elements, missing $missing, stale $stale, false positives $positives");
+	is("$missing|$stale", '0|0', "$view: fav_verify finds nothing missing and nothing stale");
+	cmp_ok($positives, '<=', $rate * 1.5, "$view: false positives within the rate");
+
+	# Every pair of the source, and every pair of the small keys, read in both ways
+	is( $node->safe_psql(
+			'postgres', qq{
+WITH pairs AS (SELECT k, e::$type AS e FROM generate_series(4, 20) k, generate_series(0, size(k) - 1) e UNION SELECT k, e FROM $source),
+answers AS (
+	SELECT p.k, p.e, EXISTS (SELECT FROM $source s WHERE s.k = p.k AND s.e = p.e) AS here,
+		coalesce(fav_contains((SELECT filter FROM $view v WHERE v.k = p.k), p.e), false) AS in_filter,
+		coalesce(fav_contains(h, p.e), false) AS in_levels
+	FROM pairs p LEFT JOIN ${view}_levels h ON h.k = p.k)
+SELECT format('key %s, element %s: source %s, filter %s, levels %s', k, e, here, in_filter, in_levels)
+FROM answers WHERE in_filter <> here OR in_levels <> here LIMIT 10}), '', "$view: filter and source are equal");
+}
+is($node->safe_psql('postgres', 'SELECT count(*), bool_and(active) FROM fav_attachments'), '5|t', 'all are active');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'), 0, 'no transaction is left prepared');
+
+log_is_clean($node, 'a clean log');
+$node->stop;
+done_testing();
