@@ -8,7 +8,7 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 SELECT name AS missing_function
 FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
-	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify']) name
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack']) name
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
 \pset format unaligned
 SELECT concat(proname, '(', pg_get_function_arguments(p.oid), ') ', pg_get_function_result(p.oid)) AS function,
@@ -19,13 +19,18 @@ SELECT concat(proname, '(', pg_get_function_arguments(p.oid), ') ', pg_get_funct
 FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
 WHERE proname IN ('fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
-	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify')
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack')
 ORDER BY proname COLLATE "C", pg_get_function_arguments(p.oid) COLLATE "C";
 
 -- The view, column by column
 SELECT attname, format_type(atttypid, atttypmod) AS type
 FROM members JOIN pg_attribute ON attrelid = objid AND classid = 'pg_class'::regclass
 WHERE objid = 'fav_attachments'::regclass AND attnum > 0 ORDER BY attnum;
+
+-- There is no table, and PUBLIC may only look
+SELECT object AS relation, has_table_privilege('public', objid, 'SELECT') AS look,
+	has_table_privilege('public', objid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') AS more
+FROM members WHERE classid = 'pg_class'::regclass;
 
 -- The casts, which are never made unless they are written
 SELECT castsource::regtype, casttarget::regtype, castfunc::regprocedure, castcontext
@@ -52,11 +57,11 @@ SELECT obj_description('fav'::regtype, 'pg_type') AS fav;
 -- What takes or gives a filter depends on its arguments only, and may run in a worker
 SELECT p.oid::regprocedure AS not_immutable_or_not_parallel_safe FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
 WHERE (prorettype = 'fav'::regtype OR 'fav'::regtype = ANY (proargtypes)) AND (provolatile <> 'i' OR proparallel <> 's')
-	AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'c') AND proname <> 'fav_apply';
+	AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'c');
 
 -- NULL is the empty filter, so what asks or changes one is not strict
 SELECT p.oid::regprocedure AS strict FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
-WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild');
+WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild', 'fav_stack');
 
 -- Every <@ is the commutator of its @>
 SELECT o.oid::regoperator AS without_commutator FROM members JOIN pg_operator o ON oid = objid AND classid = 'pg_operator'::regclass

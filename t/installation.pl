@@ -71,78 +71,110 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 	AND obj_description(d.objid, d.classid::regclass::name) IS NULL}),
 	'', 'every object has a comment');
 
-# Filters that maintain themselves write into tables of their owner; nobody else may
-# have that done.
+# Attached filters are tables of their owner; nobody else may touch them, and whoever may
+# write the source needs no rights on them.
 is( as('owner', 'owned', q{
 CREATE TABLE pairs (who bigint, what bigint, PRIMARY KEY (who, what));
 INSERT INTO pairs SELECT i % 10, i FROM generate_series(1, 1000) i;
 SELECT fav_attach('pairs', 'who', 'what');
-SELECT keys, elements, missing FROM fav_verify('pairs')}),
-	"pairs_fav\n10|1000|0", 'the owner of tables attaches filters');
+SELECT keys, elements, missing, stale FROM fav_verify('pairs')}),
+	"pairs_fav\n10|1000|0|0", 'the owner of tables attaches filters');
 my %forbidden = (
-	'attach a table of others' => q{SELECT fav_attach('pairs', 'who', 'what')},
+	'attach a table of others' => q{SELECT fav_attach('pairs', 'who', 'what', name => 'mine')},
 	'detach it' => q{SELECT fav_detach('pairs')},
 	'rebuild its filters' => q{SELECT fav_rebuild('pairs')},
+	'rebuild one of them' => q{SELECT fav_rebuild('pairs', '1')},
 	'verify them' => q{SELECT fav_verify('pairs')},
-	'attach it by hand' => q{INSERT INTO fav_attachment SELECT * FROM fav_attachment},
-	'change an attachment' => q{UPDATE fav_attachment SET error_rate = 0.5},
-	'forget an attachment' => q{DELETE FROM fav_attachment});
+	'ask for their sizes' => q{SELECT fav_attachment_stats('pairs')},
+	'read them' => q{SELECT * FROM pairs_fav},
+	'read their levels' => q{SELECT * FROM pairs_fav_levels},
+	'write them' => q{UPDATE pairs_fav_levels SET base = NULL},
+	'attach it by hand' => q{
+CREATE TRIGGER t AFTER INSERT ON pairs FOR EACH ROW WHEN ('pairs_fav_levels'::regclass IS NOT NULL AND 'pairs'::regclass IS NOT NULL
+	AND NEW.what IS NOT NULL AND NEW.who IS NOT NULL) EXECUTE FUNCTION fav_collect('0.01', '0')});
 foreach my $what (sort keys %forbidden)
 {
 	like(as('stranger', 'owned', $forbidden{$what}), qr/must be owner|permission denied/, "a stranger cannot $what");
 }
-$node->safe_psql('owned', 'CREATE SCHEMA stranger AUTHORIZATION stranger');
-foreach my $trigger ('BEFORE INSERT ON stranger.t FOR EACH ROW', 'AFTER INSERT ON stranger.t FOR EACH ROW',
-	'AFTER INSERT ON stranger.t FOR EACH STATEMENT', 'BEFORE INSERT ON stranger.t FOR EACH STATEMENT',
-	'AFTER INSERT ON stranger.t REFERENCING NEW TABLE AS fav_new FOR EACH STATEMENT')
-{
-	foreach my $arguments ('', "'1'", "'7', 'public.pairs', 'x'")
-	{
-		my $result = as('stranger', 'owned', qq{
-DROP TABLE IF EXISTS stranger.t;
-CREATE TABLE stranger.t (who bigint, what bigint);
-CREATE TRIGGER t $trigger EXECUTE FUNCTION fav_maintain($arguments);
-INSERT INTO stranger.t VALUES (1, 1)});
-		like($result, qr/^$|NOTICE|ERROR/, "a trigger of a stranger's own, $trigger ($arguments), does no harm");
-	}
-}
-
-# Everybody may write down attachments of their own tables, because a restore does that.
-# One that is not true (an integer called a uuid, columns that are not there) must not
-# be believed.
-as('stranger', 'owned', q{
-SET search_path = stranger, public;
-CREATE TABLE s (u bigint, p bigint, t text);
-CREATE TABLE f (id bigint PRIMARY KEY, f fav, g text, h bytea);
-INSERT INTO f VALUES (1), (2)});
-my $number = 0;
-foreach my $lie (
-	'u p id f 0.01 uuid {1,2,1,2}', 'u p id f 0.01 text {1,2,1,2}', 'u t id f 0.01 bigint {1,3,1,2}',
-	'u p id g 0.01 bigint {1,2,1,3}', 'u p id f 0.01 bigint {-1,2,900,2}', 'u p id f 0.01 bigint {1}',
-	't p id f 0.01 bigint {3,2,1,2}', 'u p g f nan bigint {1,2,3,2}', 'u p id f -1 bigint {1,2,1,2}',
-	'u p id h 0.01 bigint {1,2,1,4}', 'x y z w 0.01 bigint {1,2,1,2}', 'u p id f 0.01 regclass {9,9,9,9}')
-{
-	my ($key, $element, $target_key, $filter, $rate, $type, $columns) = split / /, $lie;
-	$number++;
-	my $lied = as('stranger', 'owned', qq{
-SET search_path = stranger, public;
-INSERT INTO fav_attachment (source, number, key, element, target, target_key, filter, error_rate, elements, columns)
-	VALUES ('s', $number, '$key', '$element', 'f', '$target_key', '$filter', '$rate', '$type', '$columns');
-CREATE TRIGGER fav_${number}_insert AFTER INSERT ON s REFERENCING NEW TABLE AS fav_new
-	FOR EACH STATEMENT EXECUTE FUNCTION fav_maintain('$number');
-INSERT INTO s VALUES (1, 5, 'a'), (2, 123456789, NULL), (NULL, NULL, NULL)});
-	unlike($lied, qr/server closed|connection to server/, "attachment by hand: $lie");
-	as('stranger', 'owned', "SET search_path = stranger, public; SELECT fav_verify('s', 'f', '$filter')");
-	as('stranger', 'owned', "SET search_path = stranger, public; SELECT fav_rebuild('s', '1', 'f', '$filter')");
-	as('stranger', 'owned', "SET search_path = stranger, public; SELECT * FROM fav_attachments");
-	as('stranger', 'owned', "SET search_path = stranger, public; DROP TRIGGER IF EXISTS fav_${number}_insert ON s");
-}
+is(as('stranger', 'owned', 'SELECT source, filter, active FROM fav_attachments'), 'pairs|pairs_fav|t', 'but may see that they are there');
+as('owner', 'owned', 'GRANT INSERT, DELETE ON pairs TO stranger; GRANT SELECT (what) ON pairs TO stranger');
+is(as('stranger', 'owned', 'INSERT INTO pairs VALUES (1, 5000); DELETE FROM pairs WHERE what = 7'), '', 'a stranger who may writes the source');
 is( as('owner', 'owned', q{
-SELECT keys, elements, missing FROM fav_verify('pairs');
+SELECT keys, elements, missing, stale FROM fav_verify('pairs');
+SELECT fav_contains(l, 5000) FROM pairs_fav_levels l WHERE who = 1;
+REVOKE ALL ON pairs FROM stranger; REVOKE SELECT (what) ON pairs FROM stranger}),
+	"10|1000|0|0\nt", 'and the filters follow');
+
+# Everybody may put our triggers on tables of their own, because a restore does that.  One
+# that does not tell the truth does no harm, to whoever fires it or looks at it, and cannot
+# be used to reach filters of others.
+my $filters = q{SELECT md5(string_agg(l::text, ' ' ORDER BY who)) FROM pairs_fav_levels l};
+my $before = as('owner', 'owned', $filters);
+$node->safe_psql('owned', 'CREATE SCHEMA stranger AUTHORIZATION stranger');
+my $mine = q{'stranger.l'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL};
+my $yours = q{'public.pairs_fav_levels'::regclass IS NOT NULL AND 'public.pairs'::regclass IS NOT NULL};
+my $mixed = q{'public.pairs_fav_levels'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL};
+my $columns = 'NEW.who IS NOT NULL AND NEW.what IS NOT NULL';
+my %forged = (
+	'as it should be' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('0.01', '0')", qr/^1\|1\|0\|0$/ ],
+	'for a source of others' => [ "ROW WHEN ($yours AND $columns)", "fav_collect('0.01', '0')", qr/no attached filters/ ],
+	'for filters of others' => [ "ROW WHEN ($mixed AND $columns)", "fav_collect('0.01', '0')", qr/must be owner|different owners/ ],
+	'without a condition' => [ 'ROW', "fav_collect('0.01', '0')", qr/no attached filters/ ],
+	'without columns' => [ "ROW WHEN ($mine)", "fav_collect('0.01', '0')", qr/lost its row triggers/ ],
+	'with one table' => [ "ROW WHEN ('stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/no attached filters/ ],
+	'with one column' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL)", "fav_collect('0.01', '0')", qr/lost its row triggers/ ],
+	'with tables that are not there' =>
+	  [ "ROW WHEN (4000000001::oid::regclass IS NOT NULL AND 4000000002::oid::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/no attached filters/ ],
+	'with filters that are not there' =>
+	  [ "ROW WHEN (4000000001::oid::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/ERROR/ ],
+	'with a system column as key' => [ "ROW WHEN ($mine AND NEW.tableoid IS NOT NULL AND NEW.what IS NOT NULL)", "fav_collect('0.01', '0')", qr/ERROR/ ],
+	'with a system column as element' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL AND NEW.tableoid IS NOT NULL)", "fav_collect('0.01', '0')", qr/ERROR/ ],
+	'with the row itself as key' => [ "ROW WHEN ($mine AND NEW IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/^1\|1\|\d\|\d$|ERROR/ ],
+	'with another type of key' => [ "ROW WHEN ($mine AND NEW.note IS NOT NULL AND NEW.what IS NOT NULL)", "fav_collect('0.01', '0')", qr/does not have the columns/ ],
+	'with a type that cannot be an element' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL AND NEW.at IS NOT NULL)", "fav_collect('0.01', '0')", qr/cannot be an element/ ],
+	'with the source as filters' =>
+	  [ "ROW WHEN ('stranger.t'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/does not have the columns/ ],
+	'with a view as filters' =>
+	  [ "ROW WHEN ('stranger.v'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/does not have the columns/ ],
+	'with a catalog as filters' =>
+	  [ "ROW WHEN ('pg_catalog.pg_class'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/must be owner|different owners/ ],
+	'without arguments' => [ "ROW WHEN ($mine AND $columns)", 'fav_collect()', qr/ERROR/ ],
+	'with other arguments' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('7', 'public.pairs', 'x')", qr/ERROR/ ],
+	'with words as arguments' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('x', 'y')", qr/ERROR/ ],
+	'with an impossible error rate' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('nan', '0')", qr/ERROR/ ],
+	'for statements' => [ "STATEMENT WHEN ($mine)", "fav_collect('0.01', '0')", qr/ERROR/ ],
+	'for rows, to reconcile' => [ "ROW WHEN ($mine AND $columns)", "fav_reconcile('0.01', '0')", qr/ERROR/ ],
+	'to reconcile alone' => [ "STATEMENT WHEN ($mine)", "fav_reconcile('0.01', '0')", qr/lost its row triggers/ ],
+	'to reconcile others' => [ "STATEMENT WHEN ($yours)", "fav_reconcile('0.01', '0')", qr/no attached filters/ ]);
+foreach my $what (sort keys %forged)
+{
+	my ($trigger, $function, $expected) = @{ $forged{$what} };
+
+	as('stranger', 'owned', q{
+SET client_min_messages = warning;
+DROP TABLE IF EXISTS stranger.t CASCADE;
+DROP TABLE IF EXISTS stranger.l CASCADE;
+CREATE TABLE stranger.t (who bigint, what bigint, note text DEFAULT 'x', at timestamptz DEFAULT now());
+CREATE TABLE stranger.l (who bigint PRIMARY KEY, base fav, middle fav, recent fav NOT NULL);
+CREATE VIEW stranger.v AS SELECT who, base, middle, recent FROM stranger.l});
+	is(as('stranger', 'owned', "CREATE TRIGGER t AFTER INSERT ON stranger.t FOR EACH $trigger EXECUTE FUNCTION $function"),
+		'', "a trigger of a stranger's own, $what");
+	unlike(as($_, 'owned', 'INSERT INTO stranger.t VALUES (1, 1)'), qr/server closed|connection to server/, "fired by $_")
+	  foreach ('stranger', $node->safe_psql('postgres', 'SELECT current_user'));
+	as('stranger', 'owned', 'TRUNCATE stranger.l; DELETE FROM stranger.t; INSERT INTO stranger.t VALUES (1, 1)');
+	like(as('stranger', 'owned', q{SELECT keys, elements, missing, stale FROM fav_verify('stranger.t')}), $expected, 'verified');
+	unlike(as('stranger', 'owned', "SELECT $_('stranger.t')"), qr/server closed|connection to server/, $_)
+	  foreach ('fav_attachment_stats', 'fav_rebuild', 'fav_detach');
+	is($node->safe_psql('owned', q{SELECT count(*) FROM fav_attachments WHERE source = 'pairs'::regclass}), '1', 'the list can be read');
+}
+is(as('owner', 'owned', $filters), $before, 'nothing happened to the filters of others');
+is( as('owner', 'owned', q{
+SELECT keys, elements, missing, stale FROM fav_verify('pairs');
 DO $$ BEGIN PERFORM fav_detach('pairs'); END $$;
-DROP TABLE pairs, pairs_fav}),
-	'10|1000|0', 'nothing happened to the filters');
-$node->safe_psql('owned', 'DROP SCHEMA stranger CASCADE');
+DROP TABLE pairs;
+SELECT count(*) FROM pg_class WHERE relname LIKE 'pairs%'}),
+	"10|1000|0|0\n0", 'the owner detaches them, and nothing is left');
+$node->safe_psql('owned', 'SET client_min_messages = warning; DROP SCHEMA stranger CASCADE');
 
 # ---------------------------------------------------------------------------------
 # Drop, and make again
@@ -247,12 +279,14 @@ SET search_path = evil, pg_catalog;
 INSERT INTO public.pairs SELECT i % 3, i FROM pg_catalog.generate_series(10, 400) i;
 DELETE FROM public.pairs WHERE what = 1;
 UPDATE public.pairs SET what = what + 1000 WHERE what % 7 = 0;
-SELECT elements, missing FROM elsewhere.fav_verify('public.pairs');
+SELECT elements, missing, stale FROM elsewhere.fav_verify('public.pairs');
 SELECT active FROM elsewhere.fav_attachments;
+SELECT count(*) FROM public.pairs_fav WHERE filter OPERATOR(elsewhere.@>) 10;
 DO $$ BEGIN PERFORM elsewhere.fav_rebuild('public.pairs'); PERFORM elsewhere.fav_detach('public.pairs');
 	PERFORM elsewhere.fav_attach('public.pairs', 'who', 'what'); END $$;
-SELECT elements, missing FROM elsewhere.fav_verify('public.pairs')}),
-	"392|0\nt\n392|0", 'so did what is attached, under a hostile search_path');
+SELECT elements, missing, stale FROM elsewhere.fav_verify('public.pairs');
+SELECT public.fav_contains(l, 10) FROM public.pairs_fav_levels l WHERE who = 1}),
+	"392|0|0\nt\n1\n392|0|0\nt", 'so did what is attached, under a hostile search_path');
 is($node->safe_psql('owned', 'SELECT count(*) FROM evil.stolen'), '0', 'no function of the stranger was called');
 is(as('owner', 'owned', 'DROP EXTENSION fav CASCADE; SELECT count(*) FROM moved') =~ /1$/ ? 1 : 0, 1, 'dropped with all that uses it');
 

@@ -170,6 +170,5 @@ fav_detach(PG_FUNCTION_ARGS)
 	fav_become_owner(&role, fav_owner_of(levels));
 	fav_drop_objects(schema, levels);
 	fav_become_caller(&role);
-	fav_forget_collected(levels);
 	PG_RETURN_VOID();
 }

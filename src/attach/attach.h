@@ -60,7 +60,7 @@ typedef enum FavQuery
 	FAV_QUERY_INSERT,			/* the first levels of a key */
 	FAV_QUERY_SET_RECENT,
 	FAV_QUERY_SET_MIDDLE,		/* and recent */
-	FAV_QUERY_SET_BASE,			/* and recent; without middle */
+	FAV_QUERY_SET_BASE,			/* and middle and recent */
 	FAV_QUERY_LOOK_UP,			/* those of some elements that the source has */
 	FAV_QUERY_BUILD				/* a filter of all elements of a key */
 } FavQuery;
@@ -112,6 +112,7 @@ typedef struct FavAttachment
 	char		element_align;
 	FavParams	params;			/* of recent; levels.h has the shares of the other levels */
 	Datum		empty;			/* the value of an empty recent */
+	List	   *family;			/* the source with its partitions and children */
 	SPIPlanPtr	plans[FAV_NQUERIES];
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;
@@ -168,9 +169,6 @@ extern void fav_drop_objects(Oid schema, Oid levels);
 extern bool fav_is_active(Oid schema, Oid source, Oid levels);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
 
-/* collect.c */
-extern void fav_forget_collected(Oid levels);
-extern void fav_watch_transactions(void);
 
 /* reconcile.c */
 
@@ -190,10 +188,8 @@ extern void fav_rebuild_key(FavAttachment *attachment, Datum key);
 extern void fav_build_key(FavAttachment *attachment, Datum key, uint64 seed, Datum *base, Datum *recent);
 extern void fav_build_all(FavAttachment *attachment);
 extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
-extern bool fav_was_rebuilt(Oid levels);
-extern void fav_forget_rebuilds(void);
 
-#define FAV_NO_BASE		((Datum) 0)
+#define FAV_NO_LEVEL	((Datum) 0)
 
 /* An element as the functions of its kind take it. */
 static inline uint64_t

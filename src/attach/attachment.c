@@ -253,6 +253,19 @@ has_unique_pairs(const FavAttachment *attachment)
 	return is_unique;
 }
 
+/* What hangs on a table of somebody else would run with the rights of the source's owner. */
+static void
+check_one_owner(const FavAttachment *attachment, Oid relation)
+{
+	if (fav_owner_of(relation) != attachment->owner)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("tables \"%s\" and \"%s\" have different owners", get_rel_name(attachment->source),
+						get_rel_name(relation)),
+				 errdetail("The filters of a table are kept by its owner."),
+				 errhint("Give both tables one owner with ALTER TABLE ... OWNER TO.")));
+}
+
 /* The attachment that a row trigger of `relation` speaks of. */
 static FavAttachment *
 resolve(Oid schema, const FavWhen *when, Oid relation, const FavParams *params)
@@ -261,19 +274,19 @@ resolve(Oid schema, const FavWhen *when, Oid relation, const FavParams *params)
 	FavAttachment *attachment = MemoryContextAllocZero(context, sizeof(FavAttachment));
 	MemoryContext old;
 	FavEditor	editor;
+	ListCell   *cell;
 
 	attachment->context = context;
 	attachment->schema = schema;
 	attachment->source = when->source;
 	attachment->levels = when->levels;
 	attachment->owner = fav_owner_of(when->source);
-	if (attachment->owner != fav_owner_of(when->levels))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("tables \"%s\" and \"%s\" have different owners", get_rel_name(when->source),
-						get_rel_name(when->levels)),
-				 errdetail("The filters of a table are kept by its owner."),
-				 errhint("Give both tables one owner with ALTER TABLE ... OWNER TO.")));
+	old = MemoryContextSwitchTo(context);
+	attachment->family = find_all_inheritors(when->source, NoLock, NULL);
+	MemoryContextSwitchTo(old);
+	check_one_owner(attachment, when->levels);
+	foreach(cell, attachment->family)
+		check_one_owner(attachment, lfirst_oid(cell));
 	fav_find_column(when->source, get_attname(relation, when->key, false), &attachment->key);
 	fav_find_column(when->source, get_attname(relation, when->element, false), &attachment->element);
 	attachment->kind = fav_kind_of_column(&attachment->element);
@@ -439,7 +452,7 @@ remember(FavAttachment *attachment)
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	attachments = lappend(attachments, attachment);
 	watched = lappend_oid(watched, attachment->levels);
-	watched = lappend_oid(watched, attachment->source);
+	watched = list_concat_unique_oid(watched, attachment->family);
 	MemoryContextSetParent(attachment->context, TopMemoryContext);
 	MemoryContextSwitchTo(old);
 	return attachment;
@@ -585,7 +598,7 @@ query_text(const FavAttachment *attachment, FavQuery query)
 		case FAV_QUERY_SET_MIDDLE:
 			return psprintf("UPDATE ONLY %s SET %s = $4, %s = $5 WHERE %s", levels, recent, middle, this_version);
 		case FAV_QUERY_SET_BASE:
-			return psprintf("UPDATE ONLY %s SET %s = $4, %s = NULL, %s = $5 WHERE %s",
+			return psprintf("UPDATE ONLY %s SET %s = $4, %s = $5, %s = $6 WHERE %s",
 							levels, recent, middle, base, this_version);
 		case FAV_QUERY_LOOK_UP:
 			return psprintf("SELECT %s FROM %s WHERE %s %s $1 AND %s OPERATOR(pg_catalog.=) ANY ($2)",
@@ -627,6 +640,8 @@ query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
 			types[count++] = fav;
 			if (query != FAV_QUERY_SET_RECENT)
 				types[count++] = fav;
+			if (query == FAV_QUERY_SET_BASE)
+				types[count++] = fav;
 	}
 	return count;
 }
@@ -635,7 +650,7 @@ query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
 SPIPlanPtr
 fav_attachment_plan(FavAttachment *attachment, FavQuery query)
 {
-	Oid			types[5];
+	Oid			types[6];
 	SPIPlanPtr	plan = attachment->plans[query];
 	MemoryContext context = CurrentMemoryContext;
 	char	   *text;

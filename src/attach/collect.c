@@ -151,17 +151,6 @@ collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
 	MemoryContextSwitchTo(old);
 }
 
-/* The attachment is given up, and what was collected for it. */
-void
-fav_forget_collected(Oid levels)
-{
-	ListCell   *cell;
-
-	foreach(cell, collections)
-		if (((Collection *) lfirst(cell))->attachment->levels == levels)
-			collections = foreach_delete_current(collections, cell);
-}
-
 /*
  * Reconciling
  */
@@ -175,9 +164,21 @@ compare_pairs(const void *a, const void *b, void *arg)
 										   ((const Pair *) a)->key, ((const Pair *) b)->key));
 }
 
-/* Key by key, in their order: two statements that touch the same keys cannot deadlock. */
+static FavKnown
+what_is_known(const FavAttachment *attachment)
+{
+	if (!has_removed)
+		return FAV_ALL_PRESENT;
+	return !has_inserted && attachment->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
+}
+
+/*
+ * Key by key, in their order: two statements that touch the same keys cannot deadlock.  A
+ * trigger of the levels table may change the source in between, so what is known is asked
+ * for each key.
+ */
 static void
-reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, FavKnown known)
+reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, bool look_all_up)
 {
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav reconcile", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
@@ -193,7 +194,8 @@ reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, FavKnown know
 			elements[end - first] = pairs[end].element;
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(per_key);
-		fav_reconcile_key(attachment, pairs[first].key, elements, end - first, known);
+		fav_reconcile_key(attachment, pairs[first].key, elements, end - first,
+						  look_all_up ? FAV_UNKNOWN : what_is_known(attachment));
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_key);
 	}
@@ -203,7 +205,7 @@ reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, FavKnown know
 
 /* Take a collection off the list and reconcile it.  Triggers of levels may collect anew. */
 static void
-reconcile_collection(Collection *collection, FavKnown known)
+reconcile_collection(Collection *collection, bool look_all_up)
 {
 	FavRole		role;
 
@@ -214,18 +216,10 @@ reconcile_collection(Collection *collection, FavKnown known)
 	fav_become_owner(&role, collection->attachment->owner);
 	fav_prefer_indexes();
 	fav_spi_connect();
-	reconcile_pairs(collection->attachment, collection->pairs, collection->count, known);
+	reconcile_pairs(collection->attachment, collection->pairs, collection->count, look_all_up);
 	SPI_finish();
 	fav_become_caller(&role);
 	MemoryContextDelete(collection->context);
-}
-
-static FavKnown
-what_is_known(const FavAttachment *attachment)
-{
-	if (!has_removed)
-		return FAV_ALL_PRESENT;
-	return !has_inserted && attachment->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
 /*
@@ -244,7 +238,7 @@ reconcile_all(void)
 		PushActiveSnapshot(GetTransactionSnapshot());
 		collection->attachment = fav_attachment_refresh(collection->attachment);
 		if (collection->attachment != NULL)
-			reconcile_collection(collection, FAV_UNKNOWN);
+			reconcile_collection(collection, true);
 		else
 			collections = list_delete_first(collections);
 		PopActiveSnapshot();
@@ -273,7 +267,6 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 			collections = NIL;
 			has_removed = has_inserted = false;
 			fav_release_stale_attachments();
-			fav_forget_rebuilds();
 			break;
 		default:
 			break;
@@ -305,8 +298,8 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 	}
 }
 
-void
-fav_watch_transactions(void)
+static void
+watch_transactions(void)
 {
 	static bool watching = false;
 
@@ -350,7 +343,7 @@ fav_collect(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot keep filters of foreign table \"%s\"", RelationGetRelationName(data->tg_relation)),
 				 errhint("Attach the filters on the server that has the rows.")));
-	fav_watch_transactions();
+	watch_transactions();
 	has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
 	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
 	collection = open_collection(attachment);
@@ -358,7 +351,7 @@ fav_collect(PG_FUNCTION_ARGS)
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 		collect_pair(collection, data->tg_newslot, &when);
 	if (collection->count >= COLLECTION_PAIRS || collection->bytes >= work_mem * (Size) 1024)
-		reconcile_collection(collection, what_is_known(attachment));
+		reconcile_collection(collection, false);
 	return PointerGetDatum(NULL);
 }
 
@@ -378,12 +371,12 @@ fav_reconcile(PG_FUNCTION_ARGS)
 		return PointerGetDatum(NULL);
 	if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
 	{
-		fav_watch_transactions();
+		watch_transactions();
 		has_removed = true;
 		fav_rebuild_after_truncate(attachment, RelationGetRelid(data->tg_relation));
 	}
 	else
 		while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)
-			reconcile_collection(collection, what_is_known(attachment));
+			reconcile_collection(collection, false);
 	return PointerGetDatum(NULL);
 }

@@ -21,6 +21,8 @@
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_func.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -143,8 +145,8 @@ fav_create_triggers(Oid schema, Oid source, Oid levels, const FavColumn *key, co
 }
 
 /*
- * Are all triggers there and enabled?  A partition that was made later has row triggers
- * only, and needs no more.
+ * Are all triggers there and enabled?  A partition that was made later has no statement
+ * trigger: its changes are seen, but not a TRUNCATE of it alone.
  */
 bool
 fav_is_active(Oid schema, Oid source, Oid levels)
@@ -159,10 +161,8 @@ fav_is_active(Oid schema, Oid source, Oid levels)
 		for (i = 0; i < lengthof(shapes); i++)
 		{
 			const FavTrigger *trigger = find_trigger(schema, relation, levels, shapes[i]);
-			bool		is_optional = shapes[i] == &statement_trigger && relation != source &&
-				get_rel_relispartition(relation);
 
-			if (trigger == NULL ? !is_optional : !trigger->is_enabled)
+			if (trigger == NULL || !trigger->is_enabled)
 				return false;
 		}
 	}
@@ -277,9 +277,18 @@ relation_of_rule(Oid rule)
 typedef struct ViewSearch
 {
 	Oid			owner;
-	Oid			fav;			/* the type */
+	List	   *rules;			/* those that call fav_stack */
 	Oid			found;			/* the oldest that fits */
 } ViewSearch;
+
+static void
+add_rule(Form_pg_depend depend, void *context)
+{
+	ViewSearch *search = context;
+
+	if (depend->classid == RewriteRelationId)
+		search->rules = lappend_oid(search->rules, depend->objid);
+}
 
 static void
 find_view(Form_pg_depend depend, void *context)
@@ -288,14 +297,13 @@ find_view(Form_pg_depend depend, void *context)
 	Oid			view;
 	char	   *name;
 
-	if (depend->classid != RewriteRelationId)
+	if (depend->classid != RewriteRelationId || !list_member_oid(search->rules, depend->objid))
 		return;
 	view = relation_of_rule(depend->objid);
 	if (!OidIsValid(view) || get_rel_relkind(view) != RELKIND_VIEW || !fav_has_owner(view, search->owner))
 		return;
 	name = get_attname(view, 2, true);
-	if (name != NULL && strcmp(name, "filter") == 0 && get_atttype(view, 2) == search->fav &&
-		get_attname(view, 3, true) == NULL && (!OidIsValid(search->found) || view < search->found))
+	if (name != NULL && strcmp(name, "filter") == 0 && get_attname(view, 3, true) == NULL && (!OidIsValid(search->found) || view < search->found))
 		search->found = view;
 }
 
@@ -305,9 +313,15 @@ fav_view_of_levels(Oid schema, Oid levels)
 {
 	ViewSearch	search;
 
+	Oid			types[3];
+	List	   *name = list_make2(makeString(get_namespace_name(schema)), makeString("fav_stack"));
+
+	types[0] = types[1] = types[2] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+													 ObjectIdGetDatum(schema));
 	search.owner = fav_owner_of(levels);
-	search.fav = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"), ObjectIdGetDatum(schema));
+	search.rules = NIL;
 	search.found = InvalidOid;
+	visit_dependents(ProcedureRelationId, LookupFuncName(name, 3, types, false), add_rule, &search);
 	visit_dependents(RelationRelationId, levels, find_view, &search);
 	return search.found;
 }

@@ -131,8 +131,9 @@ fav_spi_execute(SPIPlanPtr plan, Datum *values, const char *nulls, int expected)
 }
 
 /*
- * A query about a key of the source.  Filters that this transaction has built in the latest
- * snapshot are compared with the source in the latest snapshot.
+ * A query about a key of the source, in the latest snapshot.  At REPEATABLE READ the one of
+ * the transaction may be older than the row of the key, if this transaction has made it.
+ * If it has not, the row has not changed since, and both snapshots see the same pairs.
  */
 uint64
 fav_spi_read_source(FavAttachment *attachment, FavQuery query, Datum *values)
@@ -140,8 +141,6 @@ fav_spi_read_source(FavAttachment *attachment, FavQuery query, Datum *values)
 	SPIPlanPtr	plan = fav_attachment_plan(attachment, query);
 	MemoryContext context = CurrentMemoryContext;
 
-	if (!fav_was_rebuilt(attachment->levels))
-		return fav_spi_execute(plan, values, NULL, SPI_OK_SELECT);
 	PushActiveSnapshot(GetLatestSnapshot());
 	check_result(SPI_execute_snapshot(plan, values, NULL, GetActiveSnapshot(), InvalidSnapshot, false, true, 0),
 				 SPI_OK_SELECT);

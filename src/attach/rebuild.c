@@ -17,39 +17,10 @@
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(fav_rebuild);
 
-/*
- * Levels tables that this transaction has built anew.  It holds their locks until its end, so
- * that nobody else reconciles; but its own snapshot may be older than what it has built.
- */
-static List *rebuilt = NIL;
-
-bool
-fav_was_rebuilt(Oid levels)
-{
-	return list_member_oid(rebuilt, levels);
-}
-
-void
-fav_forget_rebuilds(void)
-{
-	/* the memory goes with the transaction's */
-	rebuilt = NIL;
-}
-
-static void
-note_rebuild(Oid levels)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-
-	fav_watch_transactions();
-	rebuilt = list_append_unique_oid(rebuilt, levels);
-	MemoryContextSwitchTo(old);
-}
-
+/* An empty recent. */
 static Datum
 empty_value(const FavAttachment *attachment, uint64 seed)
 {
@@ -74,7 +45,7 @@ fav_build_key(FavAttachment *attachment, Datum key, uint64 seed, Datum *base, Da
 	values[2] = Int64GetDatum((int64) seed);
 	(void) fav_spi_read_source(attachment, FAV_QUERY_BUILD, values);
 	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	*base = FAV_NO_BASE;
+	*base = FAV_NO_LEVEL;
 	if (isnull)
 		*recent = empty_value(attachment, seed);
 	else
@@ -106,7 +77,6 @@ fav_build_all(FavAttachment *attachment)
 	Datum		values[3];
 
 	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
-	note_rebuild(attachment->levels);
 	(void) fav_spi_execute_latest(psprintf("DELETE FROM ONLY %s", levels), 0, NULL, NULL);
 	types[2] = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
 	values[0] = Float8GetDatum(attachment->params.error_rate);

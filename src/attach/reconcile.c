@@ -51,7 +51,8 @@ typedef struct Touched
 	uint64_t   *present;		/* in the source */
 	int			npresent;
 	uint64_t   *absent;
-	int			nabsent;
+	int			nabsent;		/* so many of the first need a change, */
+	int			nall_absent;	/* of so many */
 } Touched;
 
 /*
@@ -112,22 +113,25 @@ raise_not_written(const FavAttachment *attachment)
 }
 
 /*
- * Write recent and, if the query has it, another level.  False if somebody else has written
- * the row since it was read, which cannot be if it is locked.
+ * Write recent and, as far as the query has them, middle and base.  False if somebody else
+ * has written the row since it was read, which cannot be if it is locked.
  */
 static bool
-write_row(KeyRow *row, FavQuery query, Datum recent, Datum other)
+write_row(KeyRow *row, FavQuery query, Datum recent, Datum middle, Datum base)
 {
-	Datum		values[5];
-	char		nulls[6] = "     ";
+	Datum		values[6];
+	char		nulls[7] = "      ";
 
 	values[0] = row->key;
 	values[1] = PointerGetDatum(&row->version_tid);
 	values[2] = TransactionIdGetDatum(row->version_xmin);
 	values[3] = recent;
-	values[4] = other;
-	if (other == FAV_NO_BASE)
+	values[4] = middle;
+	values[5] = base;
+	if (middle == FAV_NO_LEVEL)
 		nulls[4] = 'n';
+	if (base == FAV_NO_LEVEL)
+		nulls[5] = 'n';
 	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) > 0)
 		return true;
 	if (row->is_locked)
@@ -144,20 +148,9 @@ insert_row(KeyRow *row)
 
 	values[0] = row->key;
 	fav_build_key(row->attachment, row->key, row->attachment->params.seed, &values[1], &values[2]);
-	if (values[1] == FAV_NO_BASE)
+	if (values[1] == FAV_NO_LEVEL)
 		nulls[1] = 'n';
 	return fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_INSERT), values, nulls, SPI_OK_INSERT) > 0;
-}
-
-static void
-rebuild_row(KeyRow *row)
-{
-	Datum		base;
-	Datum		recent;
-
-	Assert(row->is_locked);
-	fav_build_key(row->attachment, row->key, row->recent.params.seed, &base, &recent);
-	(void) write_row(row, FAV_QUERY_SET_BASE, recent, base);
 }
 
 /*
@@ -233,7 +226,7 @@ find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touc
 	unique = (int) sort_hashes(hashes, (size_t) count);
 	touched->present = touched->absent = hashes;
 	touched->npresent = known == FAV_ALL_PRESENT ? unique : 0;
-	touched->nabsent = known == FAV_ALL_ABSENT ? unique : 0;
+	touched->nabsent = touched->nall_absent = known == FAV_ALL_ABSENT ? unique : 0;
 	if (known != FAV_UNKNOWN)
 		return;
 
@@ -246,6 +239,7 @@ find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touc
 		else
 			touched->absent[touched->nabsent++] = hashes[i];
 	}
+	touched->nall_absent = touched->nabsent;
 	pfree(found);
 }
 
@@ -293,9 +287,15 @@ leave_out_what_is_said(KeyRow *row, Touched *touched)
 	touched->npresent = kept;
 	kept = 0;
 	for (i = 0; i < touched->nabsent; i++)
-		if (recent_contains(recent, touched->absent[i]) ||
-			(!recent_excludes(recent, touched->absent[i]) && is_below_recent(row, touched->absent[i])))
-			touched->absent[kept++] = touched->absent[i];
+	{
+		uint64_t	hash = touched->absent[i];
+
+		if (recent_contains(recent, hash) || (!recent_excludes(recent, hash) && is_below_recent(row, hash)))
+		{
+			touched->absent[i] = touched->absent[kept];
+			touched->absent[kept++] = hash;
+		}
+	}
 	touched->nabsent = kept;
 }
 
@@ -350,7 +350,7 @@ change_recent(KeyRow *row, const Touched *touched)
 
 	open_recent(row, touched, &editor);
 	change(row, &editor, touched);
-	return write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), (Datum) 0);
+	return write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), FAV_NO_LEVEL, FAV_NO_LEVEL);
 }
 
 /* An empty recent with the seed of this row. */
@@ -408,7 +408,55 @@ push(KeyRow *row, const Touched *touched)
 	change(row, &middle, touched);
 	fav_require(fav_editor_flush(&middle));
 	fav_editor_close(&recent);
-	return write_row(row, FAV_QUERY_SET_MIDDLE, empty_recent(row), fav_finish_edit(&middle));
+	return write_row(row, FAV_QUERY_SET_MIDDLE, empty_recent(row), fav_finish_edit(&middle), FAV_NO_LEVEL);
+}
+
+/*
+ * Tombstones for elements that were just removed and that the new base reports by chance, so
+ * that a delete holds.  They go to recent or, if they are many, to middle.
+ */
+static void
+exclude_again(const KeyRow *row, const Touched *touched, Datum base, Datum *recent, Datum *middle)
+{
+	struct varlena *value = (struct varlena *) DatumGetPointer(base);
+	FavParams	params = row->recent.params;
+	FavFilter	filter;
+	FavProblem	problem;
+	FavEditor	editor;
+	int			count = 0;
+	int			i;
+
+	if (fav_open(&filter, (uint8_t *) VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), VARSIZE_ANY_EXHDR(value),
+				 &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+	for (i = 0; i < touched->nall_absent; i++)
+		if (fav_contains(&filter, touched->absent[i]))
+			touched->absent[count++] = touched->absent[i];
+	if (count == 0)
+		return;
+	if (count > FAV_RECENT_MAX)
+	{
+		params.capacity = fav_middle_capacity(filter.elements);
+		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
+	}
+	fav_editor_new(&editor, &params);
+	fav_require(fav_editor_exclude_many(&editor, touched->absent, (size_t) count));
+	*(count > FAV_RECENT_MAX ? middle : recent) = fav_finish_edit(&editor);
+}
+
+/* Build all levels anew from the source.  `touched` may be NULL. */
+static void
+rebuild_row(KeyRow *row, const Touched *touched)
+{
+	Datum		base;
+	Datum		middle = FAV_NO_LEVEL;
+	Datum		recent;
+
+	Assert(row->is_locked);
+	fav_build_key(row->attachment, row->key, row->recent.params.seed, &base, &recent);
+	if (base != FAV_NO_LEVEL && touched != NULL)
+		exclude_again(row, touched, base, &recent, &middle);
+	(void) write_row(row, FAV_QUERY_SET_BASE, recent, middle, base);
 }
 
 /* The row of the key; NULL if there was none, and now is one, fresh from the source. */
@@ -438,10 +486,11 @@ reconcile_row(KeyRow *row, const Datum *elements, int count, FavKnown known)
 {
 	Touched		touched;
 
+	find_present(row, elements, count, known, &touched);
+
 	/* If somebody else has written the levels table, there is nothing to go on from. */
 	if (row->recent.nslices == 0)
 	{
-		find_present(row, elements, count, known, &touched);
 		leave_out_what_is_said(row, &touched);
 		if (!fits_recent(row, &touched))
 			leave_out_what_is_reported(row, &touched);
@@ -451,7 +500,7 @@ reconcile_row(KeyRow *row, const Datum *elements, int count, FavKnown known)
 			return push(row, &touched);
 	}
 	if (row->is_locked)
-		rebuild_row(row);
+		rebuild_row(row, &touched);
 	return row->is_locked;
 }
 
@@ -478,5 +527,5 @@ fav_rebuild_key(FavAttachment *attachment, Datum key)
 	KeyRow	   *row = read_or_insert(attachment, key, true);
 
 	if (row != NULL)
-		rebuild_row(row);
+		rebuild_row(row, NULL);
 }

@@ -28,6 +28,7 @@ typedef struct WhenWalk
 {
 	FavWhen    *when;
 	int			nrelations;
+	bool		is_strange;
 } WhenWalk;
 
 static bool
@@ -49,7 +50,10 @@ read_when_walker(Node *node, WhenWalk *walk)
 	{
 		AttrNumber	number = ((Var *) node)->varattno;
 
-		if (walk->when->key == InvalidAttrNumber)
+		/* system columns and whole rows are nobody's key or element */
+		if (number <= 0)
+			walk->is_strange = true;
+		else if (walk->when->key == InvalidAttrNumber)
 			walk->when->key = number;
 		else if (walk->when->element == InvalidAttrNumber && number != walk->when->key)
 			walk->when->element = number;
@@ -64,13 +68,13 @@ read_when_walker(Node *node, WhenWalk *walk)
 bool
 fav_read_when(const char *expression, FavWhen *when)
 {
-	WhenWalk	walk = {when, 0};
+	WhenWalk	walk = {when, 0, false};
 
 	memset(when, 0, sizeof(*when));
 	if (expression == NULL)
 		return false;
 	(void) read_when_walker(stringToNode(expression), &walk);
-	return walk.nrelations == 2;
+	return walk.nrelations == 2 && !walk.is_strange;
 }
 
 /* The arguments; false if they are not ours. */

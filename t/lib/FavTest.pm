@@ -117,7 +117,7 @@ WITH sample(type, value) AS (VALUES
 	CROSS JOIN unnest(p.proargtypes) WITH ORDINALITY AS a(type, n) LEFT JOIN sample s ON s.type = a.type
 	WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav')
-		AND p.proname <> 'fav_apply' -- for fav_maintain alone
+		AND p.proname <> 'fav_stack' -- below: one filter is not all levels of another
 	GROUP BY p.oid, p.prokind, p.proname, p.prorettype, p.pronargs HAVING bool_or(a.type = 'fav'::regtype)
 ), expressions AS (
 	SELECT CASE WHEN prokind = 'a'
@@ -132,7 +132,9 @@ WITH sample(type, value) AS (VALUES
 	SELECT unnest(ARRAY['fav_union(f, fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed))',
 		'fav_union(fav_add(fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed), many), f)',
 		'fav_add(fav_del(f, many), many)', 'fav_del(fav_add(f, many), many)',
-		'fav_union(fav_add(f, many), fav_del(f, many))']), 'fav'::regtype, true
+		'fav_union(fav_add(f, many), fav_del(f, many))',
+		'fav_stack(CASE WHEN fav_count(f) > 128 THEN f END, NULL, CASE WHEN fav_count(f) <= 128 THEN f '
+			'ELSE fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed) END)']), 'fav'::regtype, true
 )
 SELECT CASE WHEN prorettype = 'fav'::regtype THEN format('fav_from_bytea(fav_to_bytea(%s))', expression)
 	ELSE expression END
