@@ -66,7 +66,8 @@ ALTER TABLE app."Sharp Levels" RENAME k TO "Schluessel";
 ALTER VIEW app.sharp RENAME TO "Sharp";
 INSERT INTO app."Pairs" VALUES (1, 'after the renaming');
 
--- Two levels of partitions, other orders of columns, made before and after.
+-- Two levels of partitions, other orders of columns, made before and after.  The latter get
+-- their statement triggers from fav_rebuild.
 CREATE TABLE parts (k int, e bigint, note text, PRIMARY KEY (k, e)) PARTITION BY LIST (k);
 CREATE TABLE parts_a (note text, e bigint NOT NULL, gone int, k int NOT NULL);
 ALTER TABLE parts_a DROP gone;
@@ -77,6 +78,7 @@ CREATE TABLE parts_p0 PARTITION OF parts_p FOR VALUES WITH (MODULUS 2, REMAINDER
 CREATE TABLE parts_p1 (e bigint NOT NULL, k int NOT NULL, note text);
 ALTER TABLE parts_p ATTACH PARTITION parts_p1 FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 INSERT INTO parts SELECT 1 + i % 10, i, repeat(md5(i::text), 2) FROM generate_series(1, 5000) i;
+DO $$ BEGIN PERFORM fav_rebuild('parts'); END $$;
 
 -- Inheritance.
 CREATE TABLE parent (k varchar(10) COLLATE "C", e uuid);
@@ -176,10 +178,7 @@ DO $$ BEGIN
 END $$}), '', "$database: fav_rebuild");
 		is(as($role, $database, $attachments), $before, "$database: and they are active again");
 	}
-	else
-	{
-		is(as($role, $database, $triggers), $triggers_before, "$database: all triggers are there");
-	}
+	is(as($role, $database, $triggers), $triggers_before, "$database: all triggers are there");
 	$node->safe_psql($database, $replicated);
 	is(as($role, $database, $writes), $written, "$database: further writes are maintained");
 	like(as($role, $database, $verified), qr/^5\|0\|0\|/, "$database: all of them");
