@@ -101,6 +101,24 @@ advise_index(Oid source, const FavColumn *key)
 				 errhint("Create an index on the columns of key and element.")));
 }
 
+/* What CREATE TABLE would say, with what to do about it. */
+static void
+check_names(Oid source, const char *key, const char *levels)
+{
+	if (strcmp(key, "base") == 0 || strcmp(key, "middle") == 0 || strcmp(key, "recent") == 0 ||
+		strcmp(key, "filter") == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_COLUMN),
+				 errmsg("the key cannot be called \"%s\"", key),
+				 errdetail("A column of the filters has this name."),
+				 errhint("Rename the column.")));
+	if (OidIsValid(get_relname_relid(levels, get_rel_namespace(source))))
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_TABLE),
+				 errmsg("relation \"%s\" already exists", levels),
+				 errhint("Call fav_detach if these filters are attached, drop the table if it was left by a source that was dropped, or choose another name.")));
+}
+
 /*
  * fav_attach(source, key, element, error_rate, seed, name)
  */
@@ -139,6 +157,7 @@ fav_attach(PG_FUNCTION_ARGS)
 		NameStr(*PG_GETARG_NAME(5));
 	levels_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(source), "fav", "levels") :
 		makeObjectName(view_name, NULL, "levels");
+	check_names(source, NameStr(key.name), levels_name);
 	advise_index(source, &key);
 
 	fav_become_owner(&role, fav_owner_of(source));

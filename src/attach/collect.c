@@ -126,18 +126,11 @@ copy_value(Collection *collection, Datum value, bool by_value, int16 length)
 }
 
 static void
-collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
+add_pair(Collection *collection, Datum key, Datum element)
 {
 	const FavAttachment *attachment = collection->attachment;
-	bool		key_is_null;
-	bool		element_is_null;
-	Datum		key = slot_getattr(slot, when->key, &key_is_null);
-	Datum		element = slot_getattr(slot, when->element, &element_is_null);
-	MemoryContext old;
+	MemoryContext old = MemoryContextSwitchTo(collection->context);
 
-	if (key_is_null || element_is_null)
-		return;
-	old = MemoryContextSwitchTo(collection->context);
 	if (collection->count == collection->allocated)
 	{
 		collection->allocated *= 2;
@@ -149,6 +142,18 @@ collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
 		copy_value(collection, element, attachment->element_by_value, attachment->element_length);
 	collection->count++;
 	MemoryContextSwitchTo(old);
+}
+
+static void
+collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
+{
+	bool		key_is_null;
+	bool		element_is_null;
+	Datum		key = slot_getattr(slot, when->key, &key_is_null);
+	Datum		element = slot_getattr(slot, when->element, &element_is_null);
+
+	if (!key_is_null && !element_is_null)
+		add_pair(collection, key, element);
 }
 
 /*
@@ -273,6 +278,33 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 	}
 }
 
+/* What a subtransaction has left goes to its parent.  An error here only rolls it back. */
+static void
+merge_into_parent(int nest_level)
+{
+	ListCell   *cell;
+
+	foreach(cell, collections)
+	{
+		Collection *child = lfirst(cell);
+		Collection *parent;
+		int			i;
+
+		if (child->nest_level < nest_level)
+			continue;
+		parent = find_collection(child->attachment, nest_level - 1);
+		if (parent == NULL)
+		{
+			child->nest_level = nest_level - 1;
+			continue;
+		}
+		for (i = 0; i < child->count; i++)
+			add_pair(parent, child->pairs[i].key, child->pairs[i].element);
+		collections = foreach_delete_current(collections, cell);
+		MemoryContextDelete(child->context);
+	}
+}
+
 static void
 subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unused(),
 					SubTransactionId parent pg_attribute_unused(), void *arg pg_attribute_unused())
@@ -280,7 +312,9 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 	int			nest_level = GetCurrentTransactionNestLevel();
 	ListCell   *cell;
 
-	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+	if (event == SUBXACT_EVENT_PRE_COMMIT_SUB)
+		merge_into_parent(nest_level);
+	if (event != SUBXACT_EVENT_ABORT_SUB)
 		return;
 	foreach(cell, collections)
 	{
@@ -288,13 +322,8 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 
 		if (collection->nest_level < nest_level)
 			continue;
-		if (event == SUBXACT_EVENT_COMMIT_SUB)
-			collection->nest_level = nest_level - 1;
-		else
-		{
-			collections = foreach_delete_current(collections, cell);
-			MemoryContextDelete(collection->context);
-		}
+		collections = foreach_delete_current(collections, cell);
+		MemoryContextDelete(collection->context);
 	}
 }
 

@@ -73,7 +73,7 @@ describe(Oid schema, const FavTrigger *trigger, Datum *values, bool *nulls)
 	nulls[3] = !OidIsValid(view);
 	values[4] = ObjectIdGetDatum(levels);
 	values[5] = Float8GetDatum(trigger->params.error_rate);
-	values[6] = BoolGetDatum(fav_is_active(schema, source, levels));
+	values[6] = BoolGetDatum(fav_has_owner(levels, fav_owner_of(source)) && fav_is_active(schema, source, levels));
 	return true;
 }
 
