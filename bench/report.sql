@@ -114,8 +114,8 @@ CREATE VIEW targets AS
 		ratio('attached, bulk', ids, 0, 'trigger by hand', 'fav_attach'), NULL, 10, 0
 	FROM medians WHERE section = 'attached, bulk' AND contender = 'fav_attach'
 	UNION ALL
-	SELECT 14, 'attached, WAL, ' || ids || ', ' || size_name(size), 'of the pair''s own',
-		ratio('attached, WAL', ids, size, 'fav_attach', 'nothing'), CASE WHEN size < 1000000 THEN 2 ELSE 3 END, NULL, size
+	SELECT 14, 'attached, WAL, ' || ids || ', ' || size_name(size), 'of inserting the pair alone',
+		value / med('attached, WAL', 'INSERT', size, 'nothing'), CASE WHEN size < 1000000 THEN 2 ELSE 3 END, NULL, size
 	FROM medians WHERE section = 'attached, WAL' AND contender = 'fav_attach'
 	UNION ALL
 	SELECT 15, 'attached, page of 500, join, ' || size_name(size), 'pages/s, of a plain column, likewise',

@@ -55,7 +55,8 @@ enum
 /* The queries of an attachment; attachment.c has their texts. */
 typedef enum FavQuery
 {
-	FAV_QUERY_LOCK,				/* lock the levels of a key and read them */
+	FAV_QUERY_READ,				/* read the levels of a key */
+	FAV_QUERY_LOCK,				/* the same, and lock them */
 	FAV_QUERY_INSERT,			/* the first levels of a key */
 	FAV_QUERY_SET_RECENT,
 	FAV_QUERY_SET_MIDDLE,		/* and recent */
@@ -147,6 +148,7 @@ typedef struct FavRole
 } FavRole;
 
 extern void fav_become_owner(FavRole *role, Oid owner);
+extern void fav_prefer_indexes(void);
 extern void fav_become_caller(const FavRole *role);
 extern Oid	fav_owner_of(Oid relation);
 extern bool fav_has_owner(Oid relation, Oid owner);

@@ -561,21 +561,26 @@ query_text(const FavAttachment *attachment, FavQuery query)
 	const char *source_key = quote_identifier(NameStr(attachment->key.name));
 	const char *element = quote_identifier(NameStr(attachment->element.name));
 
+	/* Nobody has written the row since it was read. */
+	const char *this_version = psprintf("ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3 AND %s %s $1",
+										key, equal);
+
 	switch (query)
 	{
+		case FAV_QUERY_READ:
 		case FAV_QUERY_LOCK:
-			return psprintf("SELECT %s, %s, %s FROM ONLY %s WHERE %s %s $1 FOR NO KEY UPDATE",
-							base, middle, recent, levels, key, equal);
+			return psprintf("SELECT %s, %s, %s, ctid, xmin FROM ONLY %s WHERE %s %s $1%s", base, middle, recent,
+							levels, key, equal, query == FAV_QUERY_LOCK ? " FOR NO KEY UPDATE" : "");
 		case FAV_QUERY_INSERT:
 			return psprintf("INSERT INTO %s (%s, %s, %s) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
 							levels, key, base, recent);
 		case FAV_QUERY_SET_RECENT:
-			return psprintf("UPDATE ONLY %s SET %s = $2 WHERE %s %s $1", levels, recent, key, equal);
+			return psprintf("UPDATE ONLY %s SET %s = $4 WHERE %s", levels, recent, this_version);
 		case FAV_QUERY_SET_MIDDLE:
-			return psprintf("UPDATE ONLY %s SET %s = $2, %s = $3 WHERE %s %s $1", levels, middle, recent, key, equal);
+			return psprintf("UPDATE ONLY %s SET %s = $4, %s = $5 WHERE %s", levels, recent, middle, this_version);
 		case FAV_QUERY_SET_BASE:
-			return psprintf("UPDATE ONLY %s SET %s = $2, %s = NULL, %s = $3 WHERE %s %s $1",
-							levels, base, middle, recent, key, equal);
+			return psprintf("UPDATE ONLY %s SET %s = $4, %s = NULL, %s = $5 WHERE %s",
+							levels, recent, middle, base, this_version);
 		case FAV_QUERY_LOOK_UP:
 			return psprintf("SELECT %s FROM %s WHERE %s %s $1 AND %s OPERATOR(pg_catalog.=) ANY ($2)",
 							element, source, source_key, equal, element);
@@ -596,9 +601,11 @@ query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
 	types[count++] = attachment->key.type;
 	switch (query)
 	{
+		case FAV_QUERY_READ:
 		case FAV_QUERY_LOCK:
 			break;
-		case FAV_QUERY_SET_RECENT:
+		case FAV_QUERY_INSERT:
+			types[count++] = fav;
 			types[count++] = fav;
 			break;
 		case FAV_QUERY_LOOK_UP:
@@ -609,8 +616,11 @@ query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
 			types[count++] = INT8OID;
 			break;
 		default:
+			types[count++] = TIDOID;
+			types[count++] = XIDOID;
 			types[count++] = fav;
-			types[count++] = fav;
+			if (query != FAV_QUERY_SET_RECENT)
+				types[count++] = fav;
 	}
 	return count;
 }
@@ -619,7 +629,7 @@ query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
 SPIPlanPtr
 fav_attachment_plan(FavAttachment *attachment, FavQuery query)
 {
-	Oid			types[3];
+	Oid			types[5];
 	SPIPlanPtr	plan = attachment->plans[query];
 	MemoryContext context = CurrentMemoryContext;
 	char	   *text;

@@ -212,6 +212,7 @@ reconcile_collection(Collection *collection, FavKnown known)
 	/* A rebuild of all keys comes before or after this, and not in between. */
 	LockRelationOid(collection->attachment->levels, RowExclusiveLock);
 	fav_become_owner(&role, collection->attachment->owner);
+	fav_prefer_indexes();
 	fav_spi_connect();
 	reconcile_pairs(collection->attachment, collection->pairs, collection->count, known);
 	SPI_finish();

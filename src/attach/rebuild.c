@@ -153,6 +153,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	else
 	{
 		LockRelationOid(attachment->levels, RowExclusiveLock);
+		fav_prefer_indexes();
 		fav_rebuild_key(attachment, read_key(attachment, PG_GETARG_DATUM(1)));
 	}
 	SPI_finish();

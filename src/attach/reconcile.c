@@ -7,6 +7,9 @@
  * lock, add what is there, exclude what is not, and write the row.  A key without a row
  * is built from the source.
  *
+ * Where nothing has to be looked up the row is not locked, which would cost as much as
+ * writing it.  It is read, and written if it is still the version that was read.
+ *
  * The write comes even if nothing changed.  At REPEATABLE READ it is what makes a
  * concurrent change of the same key a serialization error.
  */
@@ -18,6 +21,7 @@
 #include "reader.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
@@ -30,6 +34,9 @@ typedef struct KeyRow
 {
 	FavAttachment *attachment;
 	Datum		key;
+	bool		is_locked;
+	ItemPointerData version_tid;	/* where the version is that was read */
+	TransactionId version_xmin; /* who has written it */
 	FavFilter	recent;
 	FavReader  *base;			/* NULL: none */
 	FavReader  *middle;
@@ -64,17 +71,18 @@ open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavCache *cache, F
 	return fav_cache_find(cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value), local);
 }
 
-/* Lock the row of the key and open its levels; false if there is none. */
+/* Read the row of the key, locked or not, and open its levels; false if there is none. */
 static bool
-lock_row(KeyRow *row)
+read_row(KeyRow *row)
 {
+	FavQuery	query = row->is_locked ? FAV_QUERY_LOCK : FAV_QUERY_READ;
 	HeapTuple	tuple;
 	TupleDesc	descriptor;
 	struct varlena *recent;
 	FavProblem	problem;
 	bool		isnull;
 
-	if (fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOCK), &row->key, NULL, SPI_OK_SELECT) == 0)
+	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), &row->key, NULL, SPI_OK_SELECT) == 0)
 	{
 		SPI_freetuptable(SPI_tuptable);
 		return false;
@@ -83,6 +91,8 @@ lock_row(KeyRow *row)
 	descriptor = SPI_tuptable->tupdesc;
 	row->base = open_level(tuple, descriptor, 1, &row->base_cache, &row->local_base);
 	row->middle = open_level(tuple, descriptor, 2, &row->middle_cache, &row->local_middle);
+	row->version_tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, descriptor, 4, &isnull));
+	row->version_xmin = DatumGetTransactionId(SPI_getbinval(tuple, descriptor, 5, &isnull));
 	recent = (struct varlena *) DatumGetPointer(SPI_getbinval(tuple, descriptor, 3, &isnull));
 	recent = (struct varlena *) PG_DETOAST_DATUM_PACKED(isnull ? row->attachment->empty : PointerGetDatum(recent));
 	if (fav_open(&row->recent, (uint8_t *) VARDATA_ANY(recent), VARSIZE_ANY_EXHDR(recent),
@@ -103,19 +113,28 @@ raise_not_written(const FavAttachment *attachment)
 	pg_unreachable();
 }
 
-static void
-write_row(KeyRow *row, FavQuery query, Datum first, Datum second)
+/*
+ * Write recent and, if the query has it, another level.  False if somebody else has written
+ * the row since it was read, which cannot be if it is locked.
+ */
+static bool
+write_row(KeyRow *row, FavQuery query, Datum recent, Datum other)
 {
-	Datum		values[3];
-	char		nulls[4] = "   ";
+	Datum		values[5];
+	char		nulls[6] = "     ";
 
 	values[0] = row->key;
-	values[1] = first;
-	values[2] = second;
-	if (query == FAV_QUERY_SET_BASE && first == FAV_NO_BASE)
-		nulls[1] = 'n';
-	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) == 0)
+	values[1] = PointerGetDatum(&row->version_tid);
+	values[2] = TransactionIdGetDatum(row->version_xmin);
+	values[3] = recent;
+	values[4] = other;
+	if (other == FAV_NO_BASE)
+		nulls[4] = 'n';
+	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) > 0)
+		return true;
+	if (row->is_locked)
 		raise_not_written(row->attachment);
+	return false;
 }
 
 /* The first filter of a key; false if somebody else was faster. */
@@ -138,8 +157,9 @@ rebuild_row(KeyRow *row)
 	Datum		base;
 	Datum		recent;
 
+	Assert(row->is_locked);
 	fav_build_key(row->attachment, row->key, row->recent.params.seed, &base, &recent);
-	write_row(row, FAV_QUERY_SET_BASE, base, recent);
+	(void) write_row(row, FAV_QUERY_SET_BASE, recent, base);
 }
 
 /*
@@ -155,11 +175,11 @@ compare_hashes(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-static int
-sort_hashes(uint64_t *hashes, int count)
+static size_t
+sort_hashes(uint64_t *hashes, size_t count)
 {
-	int			unique = 0;
-	int			i;
+	size_t		unique = 0;
+	size_t		i;
 
 	if (count > 1)
 		qsort(hashes, count, sizeof(uint64_t), compare_hashes);
@@ -173,33 +193,32 @@ sort_hashes(uint64_t *hashes, int count)
  * The hashes of those elements that the source has.  The query may find more, where the
  * equality of elements is not that of their bytes.
  */
-static int
-look_up(KeyRow *row, const Datum *elements, int count, uint64_t *found)
+static uint64_t *
+look_up(KeyRow *row, const Datum *elements, int count, size_t *nfound)
 {
 	const FavAttachment *attachment = row->attachment;
 	Datum		values[2];
-	uint64		nfound;
+	uint64_t   *found;
+	uint64		nrows;
 	uint64		i;
-	uint64		stored = 0;
 
 	values[0] = row->key;
 	values[1] = PointerGetDatum(construct_array((Datum *) elements, count, attachment->element.type,
 												attachment->element_length, attachment->element_by_value,
 												attachment->element_align));
-	nfound = fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOOK_UP), values, NULL, SPI_OK_SELECT);
-	for (i = 0; i < nfound; i++)
+	nrows = fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_LOOK_UP), values, NULL, SPI_OK_SELECT);
+	found = MemoryContextAllocHuge(CurrentMemoryContext, (nrows + 1) * sizeof(uint64_t));
+	for (i = 0; i < nrows; i++)
 	{
 		bool		isnull;
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
 
-		/* duplicates may be more than the elements asked for: keep room by removing them */
-		if (stored == (uint64) count)
-			stored = (uint64) sort_hashes(found, (int) stored);
-		found[stored++] = fav_hash_element(attachment, element, row->recent.params.seed);
+		found[i] = fav_hash_element(attachment, element, row->recent.params.seed);
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
-	return sort_hashes(found, (int) stored);
+	*nfound = sort_hashes(found, nrows);
+	return found;
 }
 
 static void
@@ -207,21 +226,20 @@ find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touc
 {
 	uint64_t   *hashes = palloc(count * sizeof(uint64_t));
 	uint64_t   *found;
+	size_t		nfound;
 	int			unique;
-	int			nfound;
 	int			i;
 
 	for (i = 0; i < count; i++)
 		hashes[i] = fav_hash_element(row->attachment, elements[i], row->recent.params.seed);
-	unique = sort_hashes(hashes, count);
+	unique = (int) sort_hashes(hashes, (size_t) count);
 	touched->present = touched->absent = hashes;
 	touched->npresent = known == FAV_ALL_PRESENT ? unique : 0;
 	touched->nabsent = known == FAV_ALL_ABSENT ? unique : 0;
 	if (known != FAV_UNKNOWN)
 		return;
 
-	found = palloc((count + 1) * sizeof(uint64_t));
-	nfound = look_up(row, elements, count, found);
+	found = look_up(row, elements, count, &nfound);
 	touched->absent = palloc(unique * sizeof(uint64_t));
 	for (i = 0; i < unique; i++)
 	{
@@ -327,14 +345,14 @@ open_recent(const KeyRow *row, const Touched *touched, FavEditor *editor)
 	fav_require(fav_editor_del_many(editor, touched->absent, touched->nabsent));
 }
 
-static void
+static bool
 change_recent(KeyRow *row, const Touched *touched)
 {
 	FavEditor	editor;
 
 	open_recent(row, touched, &editor);
 	change(row, &editor, touched);
-	write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), (Datum) 0);
+	return write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), (Datum) 0);
 }
 
 /* An empty recent with the seed of this row. */
@@ -347,20 +365,31 @@ empty_recent(const KeyRow *row)
 	return fav_finish_edit(&editor);
 }
 
-/* Push recent and the changes into middle; false if middle is full. */
+static uint64
+middle_capacity(const KeyRow *row)
+{
+	return row->base == NULL ? 0 : fav_middle_capacity(row->base->filter.elements);
+}
+
+/* Do recent and the changes fit middle? */
+static bool
+fits_middle(const KeyRow *row, const Touched *touched)
+{
+	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
+
+	if (row->middle != NULL)
+		count += fav_middle_count(&row->middle->filter);
+	return count <= middle_capacity(row);
+}
+
+/* Push recent and the changes into middle. */
 static bool
 push(KeyRow *row, const Touched *touched)
 {
-	uint64		capacity = row->base == NULL ? 0 : fav_middle_capacity(row->base->filter.elements);
-	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
 	FavEditor	recent;
 	FavEditor	middle;
 	const FavFilter *pushed;
 
-	if (row->middle != NULL)
-		count += fav_middle_count(&row->middle->filter);
-	if (count > capacity)
-		return false;
 	if (row->middle != NULL)
 	{
 		fav_reader_expect(row->middle, UINT32_MAX);
@@ -370,7 +399,7 @@ push(KeyRow *row, const Touched *touched)
 	{
 		FavParams	params = row->recent.params;
 
-		params.capacity = capacity;
+		params.capacity = middle_capacity(row);
 		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
 		fav_editor_new(&middle, &params);
 	}
@@ -381,28 +410,51 @@ push(KeyRow *row, const Touched *touched)
 	change(row, &middle, touched);
 	fav_require(fav_editor_flush(&middle));
 	fav_editor_close(&recent);
-	write_row(row, FAV_QUERY_SET_MIDDLE, fav_finish_edit(&middle), empty_recent(row));
-	return true;
+	return write_row(row, FAV_QUERY_SET_MIDDLE, empty_recent(row), fav_finish_edit(&middle));
 }
 
-/* Lock the row of the key; NULL if there was none, and now is one, fresh from the source. */
+/* The row of the key; NULL if there was none, and now is one, fresh from the source. */
 static KeyRow *
-lock_or_insert(FavAttachment *attachment, Datum key)
+read_or_insert(FavAttachment *attachment, Datum key, bool lock)
 {
 	KeyRow	   *row = palloc(sizeof(KeyRow));
 	int			tries;
 
 	row->attachment = attachment;
 	row->key = key;
+	row->is_locked = lock;
 	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
-		if (lock_row(row))
+		if (read_row(row))
 			return row;
 		if (insert_row(row))
 			return NULL;
 		CHECK_FOR_INTERRUPTS();
 	}
 	raise_not_written(attachment);
+}
+
+/* False if this takes a lock, and there is none. */
+static bool
+reconcile_row(KeyRow *row, const Datum *elements, int count, FavKnown known)
+{
+	Touched		touched;
+
+	/* If somebody else has written the levels table, there is nothing to go on from. */
+	if (row->recent.nslices == 0)
+	{
+		find_present(row, elements, count, known, &touched);
+		leave_out_what_is_said(row, &touched);
+		if (!fits_recent(row, &touched))
+			leave_out_what_is_reported(row, &touched);
+		if (fits_recent(row, &touched))
+			return change_recent(row, &touched);
+		if (fits_middle(row, &touched))
+			return push(row, &touched);
+	}
+	if (row->is_locked)
+		rebuild_row(row);
+	return row->is_locked;
 }
 
 /*
@@ -412,32 +464,20 @@ lock_or_insert(FavAttachment *attachment, Datum key)
 void
 fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count, FavKnown known)
 {
-	KeyRow	   *row = lock_or_insert(attachment, key);
-	Touched		touched;
+	KeyRow	   *row = read_or_insert(attachment, key, known == FAV_UNKNOWN);
 
-	if (row == NULL)
+	if (row == NULL || reconcile_row(row, elements, count, known))
 		return;
-	if (row->recent.nslices > 0)
-	{
-		/* Somebody has written the levels table.  There is nothing to go on from. */
-		rebuild_row(row);
-		return;
-	}
-	find_present(row, elements, count, known, &touched);
-	leave_out_what_is_said(row, &touched);
-	if (!fits_recent(row, &touched))
-		leave_out_what_is_reported(row, &touched);
-	if (fits_recent(row, &touched))
-		change_recent(row, &touched);
-	else if (!push(row, &touched))
-		rebuild_row(row);
+	row = read_or_insert(attachment, key, true);
+	if (row != NULL)
+		(void) reconcile_row(row, elements, count, known);
 }
 
 /* Build the filter of a key anew from the source.  As above. */
 void
 fav_rebuild_key(FavAttachment *attachment, Datum key)
 {
-	KeyRow	   *row = lock_or_insert(attachment, key);
+	KeyRow	   *row = read_or_insert(attachment, key, true);
 
 	if (row != NULL)
 		rebuild_row(row);
