@@ -20,9 +20,11 @@ SELECT (n + 3 - 1 + 4)::bytea = fav_add(fav_del(fav_add(n, 3), 1), 4)::bytea AS 
 	(n || fav_add(NULL, 3)) @> 3 AS "union" FROM probe;
 
 -- No operator takes an array, and none takes text away: sql/harmless.sql says why
+\set VERBOSITY terse
 SELECT n @> ARRAY[1, 2] FROM probe;
 SELECT n && ARRAY[1, 2] FROM probe;
 SELECT t - 'a'::text FROM probe;
+\set VERBOSITY default
 
 -- In statements as they are written
 CREATE TEMP TABLE reader (id int PRIMARY KEY, hidden fav);

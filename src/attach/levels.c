@@ -79,13 +79,15 @@ static FavKind
 kind_below(FunctionCallInfo fcinfo)
 {
 	LevelCaches *caches = level_caches(fcinfo);
+	FavKind		kind = FAV_KIND_NONE;
 	FavReader	local;
 
 	if (!PG_ARGISNULL(BASE))
-		return level_reader(fcinfo, BASE, &caches->base, &local)->filter.params.kind;
-	if (!PG_ARGISNULL(MIDDLE))
-		return level_reader(fcinfo, MIDDLE, &caches->middle, &local)->filter.params.kind;
-	return FAV_KIND_NONE;
+		kind = level_reader(fcinfo, BASE, &caches->base, &local)->filter.params.kind;
+	/* base may be empty, too */
+	if (kind == FAV_KIND_NONE && !PG_ARGISNULL(MIDDLE))
+		kind = level_reader(fcinfo, MIDDLE, &caches->middle, &local)->filter.params.kind;
+	return kind;
 }
 
 /*
