@@ -190,7 +190,7 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 	if (status != FAV_OK)
 		return status;
 	fav_editor_open(&next, before);
-	if (fav_is_empty(before))
+	if (fav_is_empty(before) && !fav_is_empty(other))
 		next.filter.params.kind = other->params.kind;
 	status = union_into(&next, before, other);
 	if (status == FAV_OK)
