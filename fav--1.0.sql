@@ -88,6 +88,12 @@ COMMENT ON FUNCTION fav_del(fav, bigint) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, bigint[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, bigint[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_exclude(fav, bigint) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_exclude(fav, bigint) IS 'the filter in which the element is absent from now on, whether it was added or not';
+CREATE FUNCTION fav_exclude(fav, bigint[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_exclude(fav, bigint[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint) IS 'is the element in the filter?';
@@ -118,6 +124,12 @@ COMMENT ON FUNCTION fav_del(fav, text) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, text[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, text[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_exclude(fav, text) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_exclude(fav, text) IS 'the filter in which the element is absent from now on, whether it was added or not';
+CREATE FUNCTION fav_exclude(fav, text[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_exclude(fav, text[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, text) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, text) IS 'is the element in the filter?';
@@ -148,6 +160,12 @@ COMMENT ON FUNCTION fav_del(fav, uuid) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, uuid[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, uuid[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_exclude(fav, uuid) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_exclude(fav, uuid) IS 'the filter in which the element is absent from now on, whether it was added or not';
+CREATE FUNCTION fav_exclude(fav, uuid[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_exclude(fav, uuid[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, uuid) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, uuid) IS 'is the element in the filter?';
@@ -178,6 +196,12 @@ COMMENT ON FUNCTION fav_del(fav, bytea) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, bytea[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
 COMMENT ON FUNCTION fav_del(fav, bytea[]) IS 'the filter without the elements';
+CREATE FUNCTION fav_exclude(fav, bytea) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_exclude(fav, bytea) IS 'the filter in which the element is absent from now on, whether it was added or not';
+CREATE FUNCTION fav_exclude(fav, bytea[]) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_exclude(fav, bytea[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, bytea) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bytea) IS 'is the element in the filter?';
@@ -202,12 +226,16 @@ COMMENT ON FUNCTION fav_add(fav, bigint, bigint) IS 'the filter with the pair';
 CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
 COMMENT ON FUNCTION fav_del(fav, bigint, bigint) IS 'the filter without the pair';
+CREATE FUNCTION fav_exclude(fav, bigint, bigint) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_exclude_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_exclude(fav, bigint, bigint) IS 'the filter in which the pair is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
 
 --
--- Operators
+-- Operators.  None takes an array, and there is no fav - text: an untyped literal on the
+-- left of those is taken for something else without this extension, and must remain so.
 --
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@,
@@ -220,12 +248,6 @@ CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bigint) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, bigint) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_all,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR @> (fav, bigint[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bigint[], FUNCTION = fav_contains_any,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR && (fav, bigint[]) IS 'contains any';
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_contains, COMMUTATOR = <@,
 	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
@@ -235,14 +257,6 @@ CREATE OPERATOR <@ (LEFTARG = text, RIGHTARG = fav, FUNCTION = fav_contained, CO
 COMMENT ON OPERATOR <@ (text, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, text) IS 'add';
-CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_del);
-COMMENT ON OPERATOR - (fav, text) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_all,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR @> (fav, text[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = text[], FUNCTION = fav_contains_any,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR && (fav, text[]) IS 'contains any';
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_contains, COMMUTATOR = <@,
 	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
@@ -254,12 +268,6 @@ CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, uuid) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_all,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR @> (fav, uuid[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = uuid[], FUNCTION = fav_contains_any,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR && (fav, uuid[]) IS 'contains any';
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_contains, COMMUTATOR = <@,
 	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
@@ -271,12 +279,6 @@ CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bytea) IS 'add';
 CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, bytea) IS 'delete';
-CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_all,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR @> (fav, bytea[]) IS 'contains all';
-CREATE OPERATOR && (LEFTARG = fav, RIGHTARG = bytea[], FUNCTION = fav_contains_any,
-	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
-COMMENT ON OPERATOR && (fav, bytea[]) IS 'contains any';
 
 --
 -- What a filter says about itself
@@ -292,7 +294,7 @@ COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'has churn worn it out?';
 
 CREATE FUNCTION fav_stats(
 	fav,
-	OUT format int, OUT elements bigint, OUT capacity bigint, OUT error_rate float8,
+	OUT format int, OUT elements bigint, OUT kind text, OUT capacity bigint, OUT error_rate float8,
 	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT deleted int,
 	OUT bytes bigint, OUT fill float8, OUT estimated_error float8, OUT clean_regions float8,
 	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean
@@ -445,6 +447,76 @@ CREATE AGGREGATE fav_agg(bytea, float8, bigint) (
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+
+-- pairs
+
+CREATE FUNCTION fav_agg_pair_transition(internal, bigint, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, bigint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bigint, bigint) (
+	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bigint, bigint) IS 'filter of exactly the right size for all pairs';
+
+--
+-- Equality, and an order: that of the bytes.  For DISTINCT, UNION, IS DISTINCT FROM, joins and
+-- logical replication with REPLICA IDENTITY FULL.
+--
+
+CREATE FUNCTION fav_lt(fav, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_lt(fav, fav) IS 'implementation of < operator';
+CREATE FUNCTION fav_le(fav, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_le(fav, fav) IS 'implementation of <= operator';
+CREATE FUNCTION fav_eq(fav, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_eq(fav, fav) IS 'implementation of = operator';
+CREATE FUNCTION fav_ne(fav, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_ne(fav, fav) IS 'implementation of <> operator';
+CREATE FUNCTION fav_ge(fav, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_ge(fav, fav) IS 'implementation of >= operator';
+CREATE FUNCTION fav_gt(fav, fav) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_gt(fav, fav) IS 'implementation of > operator';
+CREATE FUNCTION fav_cmp(fav, fav) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cmp(fav, fav) IS 'less-equal-greater';
+CREATE FUNCTION fav_hash(fav) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_hash(fav) IS 'hash';
+CREATE FUNCTION fav_hash_extended(fav, bigint) RETURNS bigint
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_hash_extended(fav, bigint) IS 'hash';
+
+CREATE OPERATOR = (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_eq, COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_ne, COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR < (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_lt, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_le, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR >= (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_ge, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_gt, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+COMMENT ON OPERATOR = (fav, fav) IS 'equal';
+COMMENT ON OPERATOR <> (fav, fav) IS 'not equal';
+COMMENT ON OPERATOR < (fav, fav) IS 'less than';
+COMMENT ON OPERATOR <= (fav, fav) IS 'less than or equal';
+COMMENT ON OPERATOR >= (fav, fav) IS 'greater than or equal';
+COMMENT ON OPERATOR > (fav, fav) IS 'greater than';
+
+CREATE OPERATOR CLASS fav_ops DEFAULT FOR TYPE fav USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 fav_cmp(fav, fav);
+CREATE OPERATOR CLASS fav_ops DEFAULT FOR TYPE fav USING hash AS
+	OPERATOR 1 =, FUNCTION 1 fav_hash(fav), FUNCTION 2 fav_hash_extended(fav, bigint);
 
 --
 -- Union

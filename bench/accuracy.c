@@ -100,7 +100,7 @@ main(int argc, char **argv)
 		for (elements = 100; elements <= largest; elements *= 10)
 			for (grown = 0; grown < 2; grown++)
 			{
-				FavParams	params = {.capacity = 1000, .seed = 0, .error_rate = rates[r], .region_size = 7};
+				FavParams	params = {.capacity = 1000, .seed = 0, .kind = FAV_KIND_INTEGER, .error_rate = rates[r], .region_size = 7};
 				int64_t		questions = rates[r] < 0.001 ? 20000000 : 2000000;
 				const FavFilter *filter;
 				FavEditor	editor;

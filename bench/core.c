@@ -340,7 +340,7 @@ del_many(FavEditor *editor, const int64_t *ids, size_t count)
 static void
 measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 {
-	FavParams	params = {.capacity = capacity, .seed = 0, .error_rate = 0.01, .region_size = 7};
+	FavParams	params = {.capacity = capacity, .seed = 0, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	FavEditor	editor;
 	const FavFilter *result;
 	FavFilter	filter;

@@ -75,16 +75,22 @@ FROM big;
 DROP TABLE big;
 
 -- text, uuid and bytea arrays by the thousand
-CREATE TEMP TABLE mixed AS
-SELECT fav_add(fav_add(fav_add(fav_new(6000), array_agg(i::text)), array_agg(md5(i::text)::uuid)), array_agg(int4send(i))) AS f
+CREATE TEMP TABLE thousands AS
+SELECT fav_add(fav_new(2000), array_agg(i::text)) AS t, fav_add(fav_new(2000), array_agg(md5(i::text)::uuid)) AS u,
+	fav_add(fav_new(2000), array_agg(int4send(i))) AS b
 FROM generate_series(1, 2000) i;
-SELECT count(*) FILTER (WHERE NOT f @> i::text) AS texts, count(*) FILTER (WHERE NOT f @> md5(i::text)::uuid) AS uuids,
-	count(*) FILTER (WHERE NOT f @> int4send(i)) AS bytes
-FROM mixed, generate_series(1, 2000) i;
-UPDATE mixed SET f = fav_del(fav_del(fav_del(f, texts), uuids), bytes)
+SELECT count(*) FILTER (WHERE NOT t @> i::text) AS texts, count(*) FILTER (WHERE NOT u @> md5(i::text)::uuid) AS uuids,
+	count(*) FILTER (WHERE NOT b @> int4send(i)) AS bytes
+FROM thousands, generate_series(1, 2000) i;
+UPDATE thousands SET t = fav_del(t, texts), u = fav_del(u, uuids), b = fav_del(b, bytes)
 FROM (SELECT array_agg(i::text) AS texts, array_agg(md5(i::text)::uuid) AS uuids, array_agg(int4send(i)) AS bytes
 	FROM generate_series(1, 2000, 2) i) half;
-SELECT i % 2 AS deleted, count(*) FILTER (WHERE f @> i::text) AS texts, count(*) FILTER (WHERE f @> md5(i::text)::uuid) AS uuids,
-	count(*) FILTER (WHERE f @> int4send(i)) AS bytes
-FROM mixed, generate_series(1, 2000) i GROUP BY 1 ORDER BY 1;
-DROP TABLE mixed;
+SELECT i % 2 AS deleted, count(*) FILTER (WHERE t @> i::text) AS texts, count(*) FILTER (WHERE u @> md5(i::text)::uuid) AS uuids,
+	count(*) FILTER (WHERE b @> int4send(i)) AS bytes
+FROM thousands, generate_series(1, 2000) i GROUP BY 1 ORDER BY 1;
+DROP TABLE thousands;
+
+-- An array of text is read as what the filter holds
+SELECT fav_contains_all(f, '{1,2}'::text[]) AS "all", fav_contains_any(f, '{3,4}'::text[]) AS "any", fav_filter(f, '{2,3, 1}'::text[]) AS filter,
+	fav_count(fav_add(f, '{2,3}'::text[])) AS added, fav_count(fav_del(f, '{2,3}'::text[])) AS deleted
+FROM fav_add(NULL, ARRAY[1, 2]) f;

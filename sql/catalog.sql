@@ -6,9 +6,9 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 
 -- The names are final: none may be missing, none may change what it is
 SELECT name AS missing_function
-FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
+FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
-	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack']) name
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base']) name
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
 \pset format unaligned
 SELECT concat(proname, '(', pg_get_function_arguments(p.oid), ') ', pg_get_function_result(p.oid)) AS function,
@@ -17,9 +17,9 @@ SELECT concat(proname, '(', pg_get_function_arguments(p.oid), ') ', pg_get_funct
 	CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
 	CASE WHEN proisstrict THEN 'strict' ELSE 'takes null' END AS "null"
 FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
-WHERE proname IN ('fav_new', 'fav_add', 'fav_del', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
+WHERE proname IN ('fav_new', 'fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
-	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack')
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base')
 ORDER BY proname COLLATE "C", pg_get_function_arguments(p.oid) COLLATE "C";
 
 -- The view, column by column
@@ -37,11 +37,13 @@ SELECT castsource::regtype, casttarget::regtype, castfunc::regprocedure, castcon
 FROM members JOIN pg_cast c ON c.oid = objid AND classid = 'pg_cast'::regclass ORDER BY castsource::regtype::text COLLATE "C";
 \pset format aligned
 
--- Every operator is there, and does what its function does
+-- Every operator is there, and does what its function does.  There is no fav - text (sql/harmless.sql says why).
 SELECT format('%s %s %s', l, o, r) AS missing_operator
-FROM unnest(ARRAY['bigint', 'text', 'uuid', 'bytea']) e,
-	LATERAL (VALUES ('fav', '@>', e, 'fav_contains'), (e, '<@', 'fav', 'fav_contained'), ('fav', '+', e, 'fav_add'), ('fav', '-', e, 'fav_del'),
-		('fav', '@>', e || '[]', 'fav_contains_all'), ('fav', '&&', e || '[]', 'fav_contains_any'), ('fav', '||', 'fav', 'fav_union')) v (l, o, r, f)
+FROM (SELECT v.* FROM unnest(ARRAY['bigint', 'text', 'uuid', 'bytea']) e,
+		LATERAL (VALUES ('fav', '@>', e, 'fav_contains'), (e, '<@', 'fav', 'fav_contained'), ('fav', '+', e, 'fav_add'), ('fav', '-', e, 'fav_del')) v (l, o, r, f)
+		WHERE (o, e) <> ('-', 'text')
+	UNION ALL VALUES ('fav', '||', 'fav', 'fav_union'), ('fav', '=', 'fav', 'fav_eq'), ('fav', '<>', 'fav', 'fav_ne'),
+		('fav', '<', 'fav', 'fav_lt'), ('fav', '<=', 'fav', 'fav_le'), ('fav', '>', 'fav', 'fav_gt'), ('fav', '>=', 'fav', 'fav_ge')) v (l, o, r, f)
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_operator ON oid = objid AND classid = 'pg_operator'::regclass
 	WHERE oprname = o AND oprleft = l::regtype AND oprright = r::regtype
 		AND oprcode::oid = to_regprocedure(format('%s(%s, %s)', f, l, r)));
@@ -61,7 +63,7 @@ WHERE (prorettype = 'fav'::regtype OR 'fav'::regtype = ANY (proargtypes)) AND (p
 
 -- NULL is the empty filter, so what asks or changes one is not strict
 SELECT p.oid::regprocedure AS strict FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
-WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild', 'fav_stack');
+WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild', 'fav_stack');
 
 -- Every <@ is the commutator of its @>
 SELECT o.oid::regoperator AS without_commutator FROM members JOIN pg_operator o ON oid = objid AND classid = 'pg_operator'::regclass

@@ -19,7 +19,7 @@ SELECT fav_add(NULL, 42::post_id) @> 42 AS "bigint", fav_add(NULL, 'mira'::handl
 DROP DOMAIN post_id, handle;
 
 -- Kinds do not: the number 42, the texts and bytes '42', the bytes of the number,
--- of a uuid and of a pair are all different elements
+-- of a uuid and of a pair all have different hashes (sql/kinds.sql: and cannot be mixed up)
 CREATE TEMP TABLE kinds AS
 SELECT * FROM (VALUES
 	(1, 'number', fav_add(NULL, 42)),
@@ -30,30 +30,21 @@ SELECT * FROM (VALUES
 	(6, 'pair', fav_add(NULL, 42, 43)),
 	(7, 'pair as bytes', fav_add(NULL, '\x2a000000000000002b00000000000000'::bytea)),
 	(8, 'pair as text', fav_add(NULL, '42_43'::text))) v (id, kind, f);
-SELECT kind, f @> 42 AS number, f @> '42'::text AS "text", f @> '\x3432'::bytea AS bytes,
-	f @> '\x2a00000000000000'::bytea AS number_bytes,
-	f @> '2a000000-0000-0000-2b00-000000000000'::uuid AS "uuid", fav_contains(f, 42, 43) AS pair,
-	f @> '\x2a000000000000002b00000000000000'::bytea AS pair_bytes, f @> '42_43'::text AS pair_text
-FROM kinds ORDER BY id;
+SELECT count(DISTINCT substr(f::bytea, 9, 8)) AS hashes FROM kinds;
+SELECT kind, (fav_stats(f)).kind AS kind_of_filter FROM kinds ORDER BY id;
 DROP TABLE kinds;
-
--- One filter may hold all of them
-SELECT f @> 42 AND f @> '42'::text AND f @> '\x3432'::bytea AND fav_contains(f, 42, 43)
-	AND f @> '2a000000-0000-0000-2b00-000000000000'::uuid AS all_there, fav_count(f) AS count
-FROM fav_add(fav_add(fav_add(fav_add(fav_add(NULL, 42), '42'::text), '\x3432'::bytea), 42, 43),
-	'2a000000-0000-0000-2b00-000000000000'::uuid) f;
 
 -- A pair has an order, and may share either half with others
 SELECT fav_contains(f, 1, 2) AS "(1,2)", fav_contains(f, 2, 1) AS "(2,1)", fav_contains(f, 1, 1) AS "(1,1)",
-	fav_contains(f, 1, 3) AS "(1,3)", f @> 1 AS "1", f @> 2 AS "2"
+	fav_contains(f, 1, 3) AS "(1,3)"
 FROM fav_add(NULL, 1, 2) f;
 
 -- The ends of each type
 SELECT n, fav_contains(f, n) AS found, fav_contains(f, n # 1) AS neighbour, fav_count(f) AS count
 FROM (SELECT ARRAY[0, 2147483647, -2147483648, 9223372036854775807, -9223372036854775808] AS ends) e,
 	LATERAL fav_add(NULL, ends) f, unnest(ends) n ORDER BY n;
-SELECT f @> ''::text AS empty_text, f @> ''::bytea AS empty_bytes, f @> ' '::text AS blank
-FROM (VALUES (fav_add(NULL, ''::text)), (fav_add(NULL, ''::bytea)), (fav_new())) v (f);
+SELECT f @> ''::text AS empty_text, f @> ' '::text AS blank FROM (VALUES (fav_add(NULL, ''::text)), (fav_new())) v (f);
+SELECT f @> ''::bytea AS empty_bytes, f @> '\x00'::bytea AS zero FROM (VALUES (fav_add(NULL, ''::bytea)), (fav_new())) v (f);
 SELECT f @> '00000000-0000-0000-0000-000000000000'::uuid AS nil, f @> 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid AS max
 FROM fav_add(NULL, '00000000-0000-0000-0000-000000000000'::uuid) f;
 
@@ -64,7 +55,7 @@ SELECT count(*) AS texts, count(*) FILTER (WHERE NOT f @> repeat('x', n)) AS mis
 FROM (SELECT array_agg(repeat('x', n)) AS xs FROM generate_series(0, 2000, 17) n) a,
 	LATERAL fav_add(NULL, xs) f, generate_series(0, 2000, 17) n;
 SELECT f @> repeat('long ', 200000) AS found, f @> (repeat('long ', 199999) || 'lonG ') AS other,
-	f @> convert_to(repeat('long ', 200000), 'UTF8') AS as_bytes, pg_column_size(f) < 100 AS small
+	pg_column_size(f) < 100 AS small
 FROM fav_add(NULL, repeat('long ', 200000)) f;
 
 -- Elements out of a TOAST table, compressed and not, are the same elements
@@ -72,10 +63,9 @@ CREATE TEMP TABLE toasted (id int, compressed text, plain text, bytes bytea);
 ALTER TABLE toasted ALTER plain SET STORAGE EXTERNAL, ALTER bytes SET STORAGE EXTERNAL;
 INSERT INTO toasted
 SELECT id, t, t, convert_to(t, 'UTF8') FROM generate_series(1, 5) id, LATERAL repeat(id || ' fish, ', 10000) t;
-SELECT id, f @> t.compressed AS compressed, f @> t.plain AS plain, f @> repeat(id || ' fish, ', 10000) AS computed,
-	f @> t.bytes AS bytes
+SELECT id, f @> t.compressed AS compressed, f @> t.plain AS plain, f @> repeat(id || ' fish, ', 10000) AS computed
 FROM toasted t, LATERAL fav_add(NULL, t.compressed) f ORDER BY id;
-SELECT id, f @> t.compressed AS "text", f @> t.bytes AS bytes
+SELECT id, f @> t.bytes AS bytes
 FROM toasted t, (SELECT fav_add(fav_new(), array_agg(bytes)) AS f FROM toasted) a ORDER BY id;
 SELECT fav_contains_all(f, compressed) AS "all", fav_contains_any(f, others) AS "any", cardinality(fav_filter(f, plain)) AS kept
 FROM (SELECT fav_add(fav_new(), array_agg(plain)) AS f, array_agg(compressed) AS compressed, array_agg(plain) AS plain,

@@ -68,12 +68,20 @@ SELECT complaint(format('SELECT %L::bytea::fav', substr(small, 1, length(small) 
 SELECT complaint(format('SELECT %L::bytea::fav', small || '\x00'::bytea)) FROM good;
 SELECT regexp_replace(complaint(format('SELECT %L::bytea::fav', substr(large, 1, length(large) - 1))), '[0-9]{3,} b.*[0-9]', 'N bytes ... M') FROM good;
 SELECT regexp_replace(complaint(format('SELECT %L::bytea::fav', large || '\x00'::bytea)), '[0-9]{3,} b.*[0-9]', 'N bytes ... M') FROM good;
--- version, flags, reserved
+-- version, flags, kind, reserved
 SELECT spoilt(small, 0, '\x00') FROM good;
 SELECT spoilt(small, 0, '\x02') FROM good;
 SELECT spoilt(small, 1, '\x01') FROM good;
-SELECT spoilt(small, 6, '\x01') FROM good;
+SELECT spoilt(small, 1, '\x02') FROM good;
+SELECT spoilt(small, 6, '\x00') FROM good;
+SELECT spoilt(small, 6, '\x06') FROM good;
+SELECT spoilt(small, 6, '\xff') FROM good;
+SELECT spoilt(fav_new()::bytea, 6, '\x01');
+SELECT spoilt(fav_new()::bytea, 1, '\x01');
 SELECT spoilt(small, 7, '\x80') FROM good;
+-- each kind is legal, and so is the flag where something is deleted
+SELECT spoilt(small, 6, kind) FROM good, unnest(ARRAY['\x01', '\x02', '\x03', '\x04', '\x05']::bytea[]) kind;
+SELECT spoilt(large, 1, '\x01') FROM good;
 -- region size, capacity, error rate
 SELECT spoilt(small, 2, '\x00') FROM good;
 SELECT spoilt(small, 2, '\x20') FROM good;
@@ -129,16 +137,16 @@ BEGIN
 END
 $$;
 
--- A value that would become too large: a full list, and a first slice of 8,000,000,000
+-- A value that would become too large: a full list, and a first slice of 4,000,000,000
 CREATE TEMP TABLE full_list AS
-SELECT overlay(fav_add(NULL, ARRAY(SELECT generate_series(1, 128)))::bytea PLACING '\x0050d6dc01000000' FROM 1045)::fav AS f;
+SELECT overlay(fav_add(NULL, ARRAY(SELECT generate_series(1, 128)))::bytea PLACING '\x00286bee00000000' FROM 1045)::fav AS f;
 SELECT complaint('SELECT fav_add(f, 129) FROM full_list');
 SELECT complaint('SELECT fav_add(f, ARRAY(SELECT generate_series(100, 200))) FROM full_list');
 SELECT complaint('SELECT fav_add(f, 128), fav_del(f, 1), fav_add(fav_del(f, 1), 129) FROM full_list');
 
 -- A value of 32 full slices has no room for another
 CREATE TEMP TABLE full_chain AS
-SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0000'::bytea || substr(f::bytea, 9, 1024)
+SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0100'::bytea || substr(f::bytea, 9, 1024)
 	|| '\x00000000'::bytea || '\x2000000000000000'::bytea || substr(f::bytea, 1045, 24)
 	|| decode(repeat('01000000' || '01' || '000000' || '0100000000000000' || '0100000000000000', 32), 'hex')
 	|| decode(repeat('01' || repeat('00', 63), 32), 'hex'))::fav AS f

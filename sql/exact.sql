@@ -15,11 +15,14 @@ SELECT count(*) AS asked, count(*) FILTER (WHERE fav_contains(f, i) <> (i <= n))
 FROM filters, generate_series(1, 200) i;
 
 -- No false positive among many, whatever the type and the error rate
-WITH careless AS MATERIALIZED (SELECT fav_add(fav_new(error_rate => 0.5), ARRAY(SELECT generate_series(-128, -1))) AS f)
-SELECT count(*) FILTER (WHERE fav_contains(f, i)) AS numbers,
-	count(*) FILTER (WHERE fav_contains(f, i::text)) AS texts,
-	count(*) FILTER (WHERE fav_contains(f, int8send(i))) AS bytes,
-	count(*) FILTER (WHERE fav_contains(f, i, i)) AS pairs
+WITH careless AS MATERIALIZED (
+	SELECT fav_add(fav_new(error_rate => 0.5), array_agg(-i)) AS n, fav_add(fav_new(error_rate => 0.5), array_agg((-i)::text)) AS t,
+		fav_add(fav_new(error_rate => 0.5), array_agg(int8send(-i))) AS b, fav_agg(-i, i) AS p
+	FROM generate_series(1::bigint, 128) i)
+SELECT count(*) FILTER (WHERE fav_contains(n, i)) AS numbers,
+	count(*) FILTER (WHERE fav_contains(t, i::text)) AS texts,
+	count(*) FILTER (WHERE fav_contains(b, int8send(i))) AS bytes,
+	count(*) FILTER (WHERE fav_contains(p, i, i)) AS pairs
 FROM careless, generate_series(0::bigint, 99999) i;
 
 -- A capacity does not make a small set larger

@@ -18,6 +18,11 @@ SELECT n, elements, slices, recent, deleted, bytes, fill = 0 AS fill, estimated_
 FROM (VALUES (0), (1), (128)) v (n), fav_stats(fav_add(fav_new(), ARRAY(SELECT generate_series(1, n)))) ORDER BY n;
 SELECT count(*) AS slices FROM fav_slices(fav_new());
 
+-- What a filter holds
+SELECT (fav_stats(fav_new())).kind IS NULL AS "none", (fav_stats(fav_add(NULL, 1))).kind AS "bigint", (fav_stats(fav_add(NULL, 'a'))).kind AS "text",
+	(fav_stats(fav_add(NULL, '00000000-0000-0000-0000-000000000001'::uuid))).kind AS "uuid", (fav_stats(fav_add(NULL, '\x01'::bytea))).kind AS "bytea",
+	(fav_stats(fav_add(NULL, 1, 2))).kind AS pair, (fav_stats(fav_del(fav_add(NULL, 1), 1))).kind IS NULL AS "none again";
+
 -- Larger ones
 CREATE TEMP TABLE filters AS
 SELECT name, n, f FROM (VALUES

@@ -132,6 +132,7 @@ agg_transition(FunctionCallInfo fcinfo, FavKind kind)
 		MemoryContext context = fav_aggregate_context(fcinfo);
 		FavParams	params = agg_params(fcinfo);
 
+		params.kind = kind;
 		fav_check_params(&params);
 		state = new_state(context, &params);
 	}
@@ -160,6 +161,30 @@ FAV_AGG_FUNCTION(text, FAV_KIND_TEXT);
 FAV_AGG_FUNCTION(uuid, FAV_KIND_UUID);
 FAV_AGG_FUNCTION(bytea, FAV_KIND_BYTES);
 
+/* A pair has no parameters after it. */
+PG_FUNCTION_INFO_V1(fav_agg_pair);
+
+Datum
+fav_agg_pair(PG_FUNCTION_ARGS)
+{
+	AggState   *state;
+
+	if (PG_ARGISNULL(0))
+	{
+		FavParams	params = fav_default_params();
+
+		params.capacity = 0;
+		params.kind = FAV_KIND_PAIR;
+		state = new_state(fav_aggregate_context(fcinfo), &params);
+	}
+	else
+		state = (AggState *) PG_GETARG_POINTER(0);
+	if (!PG_ARGISNULL(1) && !PG_ARGISNULL(2))
+		fav_hashset_add(&state->set, fav_hash_pair(PG_GETARG_INT64(1), PG_GETARG_INT64(2), state->params.seed),
+						state->context);
+	PG_RETURN_POINTER(state);
+}
+
 /*
  * fav_base(element, error_rate, seed): the base of an attached filter.  It is never
  * chained, so its only slice may err as often as the whole.
@@ -180,6 +205,7 @@ base_transition(FunctionCallInfo fcinfo, FavKind kind)
 		params.error_rate = PG_GETARG_FLOAT8(2);
 		params.seed = (uint64_t) PG_GETARG_INT64(3);
 		params.capacity = 0;
+		params.kind = kind;
 		fav_check_params(&params);
 		state = new_state(fav_aggregate_context(fcinfo), &params);
 	}

@@ -30,6 +30,25 @@ fav_hash_datum(FavKind kind, Datum element, uint64_t seed)
 	}
 }
 
+/* What an element is called, and the type to cast it to. */
+extern const char *fav_kind_name(FavKind kind);
+pg_noreturn extern void fav_raise_other_kind(FavKind filter_kind, FavKind kind);
+
+/*
+ * The hash of an element that is of another kind than those of the filter.  Text is read
+ * as what the filter holds, as in id = '42'; everything else is an error.
+ */
+extern uint64_t fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element);
+
+/* The hash of an element for a filter with these parameters. */
+static pg_attribute_always_inline uint64_t
+fav_hash_for(const FavParams *params, FavKind kind, Datum element)
+{
+	if (unlikely(params->kind != kind && params->kind != FAV_KIND_NONE))
+		return fav_hash_other_kind(params, kind, element);
+	return fav_hash_datum(kind, element, params->seed);
+}
+
 /* The element that begins with argument `number`; a pair takes two. */
 static inline bool
 fav_element_is_null(FunctionCallInfo fcinfo, FavKind kind, int number)
@@ -38,11 +57,13 @@ fav_element_is_null(FunctionCallInfo fcinfo, FavKind kind, int number)
 }
 
 static inline uint64_t
-fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, uint64_t seed)
+fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, const FavParams *params)
 {
-	if (kind == FAV_KIND_PAIR)
-		return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), seed);
-	return fav_hash_datum(kind, PG_GETARG_DATUM(number), seed);
+	if (kind != FAV_KIND_PAIR)
+		return fav_hash_for(params, kind, PG_GETARG_DATUM(number));
+	if (unlikely(params->kind != kind && params->kind != FAV_KIND_NONE))
+		fav_raise_other_kind(params->kind, kind);
+	return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), params->seed);
 }
 
 /* An array of elements, taken apart. */

@@ -121,12 +121,6 @@ fav_out(PG_FUNCTION_ARGS)
 	char	   *text;
 	size_t		i;
 
-	/* as with bytea: half a gigabyte has no text form */
-	if (size > (MaxAllocSize - 3) / 2)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("fav value of %llu bytes is too large for its text form", (unsigned long long) size),
-				 errhint("Use the binary format (COPY ... WITH (FORMAT binary)).")));
 	text = palloc(2 * size + 3);
 	text[0] = '\\';
 	text[1] = 'x';

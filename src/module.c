@@ -82,6 +82,7 @@ fav_default_params(void)
 	params.seed = FAV_DEFAULT_SEED;
 	params.error_rate = FAV_DEFAULT_ERROR_RATE;
 	params.region_size = FAV_DEFAULT_REGION_SIZE;
+	params.kind = FAV_KIND_NONE;
 	return params;
 }
 

@@ -47,7 +47,7 @@ Datum
 fav_new(PG_FUNCTION_ARGS)
 {
 	int64		capacity = PG_GETARG_INT64(0);
-	FavParams	params;
+	FavParams	params = fav_default_params();
 	FavEditor	editor;
 
 	if (capacity < 1)
@@ -65,14 +65,14 @@ fav_new(PG_FUNCTION_ARGS)
 }
 
 /*
- * Add and del.  NULL is the empty filter; a NULL element changes nothing.  If
+ * Add, del and exclude.  NULL is the empty filter; a NULL element changes nothing.  If
  * nothing changed the argument itself is the result, so that an UPDATE that sets
  * the column to it does not write its TOAST value again.
  */
 
-/* Open an editor on argument 0, which may be NULL. */
+/* Open an editor on argument 0, which may be NULL, for elements of this kind. */
 static void
-begin_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
+begin_edit(FunctionCallInfo fcinfo, FavKind kind, FavEditor *editor, FavArgument *argument)
 {
 	if (PG_ARGISNULL(0))
 	{
@@ -86,6 +86,8 @@ begin_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
 		fav_get_argument(fcinfo, 0, argument);
 		fav_editor_open(editor, &argument->filter);
 	}
+	if (editor->filter.params.kind == FAV_KIND_NONE)
+		editor->filter.params.kind = kind;
 }
 
 static Datum
@@ -120,8 +122,8 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
-	begin_edit(fcinfo, &editor, &argument);
-	hash = fav_hash_argument(fcinfo, kind, 1, editor.filter.params.seed);
+	begin_edit(fcinfo, kind, &editor, &argument);
+	hash = fav_hash_argument(fcinfo, kind, 1, &editor.filter.params);
 	fav_require(edit(&editor, &hash, 1));
 	return end_edit(fcinfo, &editor, &argument);
 }
@@ -143,14 +145,14 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
 	fav_get_elements(fcinfo, 1, &elements);
-	begin_edit(fcinfo, &editor, &argument);
+	begin_edit(fcinfo, kind, &editor, &argument);
 	for (i = 0; i < elements.count; i++)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (elements.nulls[i])
 			continue;
-		hashes[count++] = fav_hash_datum(kind, elements.values[i], editor.filter.params.seed);
+		hashes[count++] = fav_hash_for(&editor.filter.params, kind, elements.values[i]);
 		if (count == AT_ONCE)
 		{
 			fav_require(edit(&editor, hashes, count));
@@ -179,15 +181,10 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
-		uint32_t	nrecent;
 
-		if (fav_is_small(bytes, size, &nrecent))
-		{
-			uint64_t	seed = fav_load64(bytes + fav_params_offset(nrecent) + FAV_PARAMS_AT_SEED);
-
-			PG_RETURN_BOOL(fav_recent_contains(bytes + FAV_AT_RECENT, nrecent,
-											   fav_hash_argument(fcinfo, kind, element_number, seed)));
-		}
+		if (fav_open_lists(&local.filter, bytes, size))
+			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent,
+											   fav_hash_argument(fcinfo, kind, element_number, &local.filter.params)));
 		if (!fav_open_single(&local.filter, bytes, size))
 		{
 			FavProblem	problem;
@@ -196,11 +193,11 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 				fav_raise_corrupted(&problem);
 		}
 		PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
-																	 local.filter.params.seed)));
+																	 &local.filter.params)));
 	}
 	reader = fav_find_reader(fcinfo, attribute, &local);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
-																 reader->filter.params.seed)));
+																 &reader->filter.params)));
 }
 
 /*
@@ -223,7 +220,7 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 	if (kind == FAV_KIND_INTEGER && reader->is_far)
 		fav_reader_look_ahead(reader, (uint64) PG_GETARG_INT64(element_number));
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
-																 reader->filter.params.seed)));
+																 &reader->filter.params)));
 }
 
 /* Which of some integers are in the filter, at most AT_ONCE of them? */
@@ -231,9 +228,12 @@ static inline void
 ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
 {
 	uint64_t	hashes[AT_ONCE];
+	FavKind		kind = reader->filter.params.kind;
 	int			i;
 
 	CHECK_FOR_INTERRUPTS();
+	if (unlikely(kind != FAV_KIND_INTEGER && kind != FAV_KIND_NONE))
+		fav_raise_other_kind(kind, FAV_KIND_INTEGER);
 	for (i = 0; i < count; i++)
 		hashes[i] = fav_hash_integer(integers[i], reader->filter.params.seed);
 	fav_reader_contains_many(reader, hashes, (size_t) count, answers);
@@ -299,7 +299,7 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 			continue;
 		}
 		contained = reader != NULL &&
-			fav_reader_contains(reader, fav_hash_datum(kind, elements.values[i], reader->filter.params.seed));
+			fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind, elements.values[i]));
 		if (contained == wanted)
 			PG_RETURN_BOOL(wanted);
 	}
@@ -380,7 +380,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 			CHECK_FOR_INTERRUPTS();
 		if (!elements.nulls[i] &&
 			(reader == NULL ||
-			 !fav_reader_contains(reader, fav_hash_datum(kind, elements.values[i], reader->filter.params.seed))))
+			 !fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind, elements.values[i]))))
 			elements.values[kept++] = elements.values[i];
 	}
 	PG_RETURN_ARRAYTYPE_P(construct_array(elements.values, kept, ARR_ELEMTYPE(elements.array),
@@ -400,6 +400,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 #define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
 	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
 	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del_many)); \
+	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1)
 
 #define FAV_KIND_FUNCTIONS(suffix, kind) \
@@ -407,6 +408,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
 	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
 	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del_many)); \
+	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
 	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \
 	FAV_FUNCTION(fav_filter_##suffix, filter_array(fcinfo, kind))

@@ -42,6 +42,14 @@
  */
 #define LARGE_VALUE			(4 * 1024 * 1024)
 
+/* The cache of one expression takes this part of work_mem at most. */
+#define CACHE_SHARE			2
+
+/* So many readers are found without a hash table. */
+#define FEW_READERS			8
+
+static void account(FavReader *reader, Size bytes);
+
 static void
 open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 {
@@ -109,6 +117,7 @@ load_whole(FavReader *reader)
 	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0, (int32) size, whole);
 	table_close(toast, AccessShareLock);
 	open_whole(reader, whole);
+	account(reader, size);
 }
 
 /* Load the head, or all where that costs no more. */
@@ -172,76 +181,128 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 	}
 }
 
-static void
-forget(FavReader *reader)
+/* An entry of the hash table. */
+typedef struct CacheEntry
 {
-	if (reader->context != NULL)
-	{
-		MemoryContext context = reader->context;
+	struct varatt_external pointer; /* hash key */
+	FavReader  *reader;
+} CacheEntry;
 
-		reader->loaded = false;
-		reader->context = NULL;
-		MemoryContextDelete(context);
+/*
+ * Release readers that were not used for long, until the rest fits.  `keep` stays in any
+ * case: it would be in memory anyway.
+ */
+static void
+make_room(FavCache *cache, FavReader *keep)
+{
+	while (cache->bytes > work_mem * (Size) 1024 / CACHE_SHARE)
+	{
+		FavReader  *last = dlist_tail_element(FavReader, node, &cache->readers);
+
+		if (last == keep)
+			break;
+		dlist_delete(&last->node);
+		if (cache->by_pointer != NULL)
+			(void) hash_search(cache->by_pointer, &last->pointer, HASH_REMOVE, NULL);
+		cache->count--;
+		cache->bytes -= last->bytes;
+		MemoryContextDelete(last->context);
 	}
 }
 
-/*
- * What is kept stays within work_mem, unless one value alone is larger: that one
- * would be in memory anyway.
- */
+/* A reader has loaded so many bytes more. */
 static void
-make_room(FavCache *cache, FavReader *loading)
+account(FavReader *reader, Size bytes)
 {
-	Size		kept = value_size(loading);
-	int			i;
+	reader->bytes += bytes;
+	reader->cache->bytes += bytes;
+	make_room(reader->cache, reader);
+}
 
-	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
-		if (cache->readers[i].context != NULL && &cache->readers[i] != loading)
-			kept += value_size(&cache->readers[i]);
-	if (kept <= work_mem * (Size) 1024)
-		return;
-	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
-		if (&cache->readers[i] != loading)
-			forget(&cache->readers[i]);
+static void
+enter(FavCache *cache, FavReader *reader)
+{
+	CacheEntry *entry = hash_search(cache->by_pointer, &reader->pointer, HASH_ENTER, NULL);
+
+	entry->reader = reader;
+}
+
+/* Many readers are found by a hash table, a few by looking at each. */
+static void
+make_table(FavCache *cache, MemoryContext context)
+{
+	HASHCTL		control;
+	dlist_iter	iter;
+
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(struct varatt_external);
+	control.entrysize = sizeof(CacheEntry);
+	control.hcxt = context;
+	cache->by_pointer = hash_create("fav readers", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	dlist_foreach(iter, &cache->readers)
+		enter(cache, dlist_container(FavReader, node, iter.cur));
+}
+
+static FavReader *
+find_reader(FavCache *cache, const struct varatt_external *pointer)
+{
+	dlist_iter	iter;
+
+	if (cache->by_pointer != NULL)
+	{
+		CacheEntry *entry = hash_search(cache->by_pointer, pointer, HASH_FIND, NULL);
+
+		return entry == NULL ? NULL : entry->reader;
+	}
+	dlist_foreach(iter, &cache->readers)
+	{
+		FavReader  *reader = dlist_container(FavReader, node, iter.cur);
+
+		if (memcmp(&reader->pointer, pointer, sizeof(*pointer)) == 0)
+			return reader;
+	}
+	return NULL;
 }
 
 static FavReader *
 cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 {
 	struct varatt_external pointer;
-	FavReader  *oldest;
-	int			i;
+	MemoryContext own;
+	FavReader  *reader;
 
 	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
-	oldest = &cache->readers[0];
-	for (i = 0; i < FAV_CACHE_ENTRIES; i++)
+	if (cache->count == 0)
+		dlist_init(&cache->readers);
+	reader = find_reader(cache, &pointer);
+	if (reader != NULL)
 	{
-		FavReader  *reader = &cache->readers[i];
-
-		if (reader->loaded && memcmp(&reader->pointer, &pointer, sizeof(pointer)) == 0)
-		{
-			reader->last_used = ++cache->clock;
-			return cache->latest = reader;
-		}
-		if (reader->context == NULL || reader->last_used < oldest->last_used)
-			oldest = reader;
+		dlist_move_head(&cache->readers, &reader->node);
+		return cache->latest = reader;
 	}
 
-	cache->latest = NULL;
-	forget(oldest);
-	oldest->pointer = pointer;
-	oldest->fetched = 0;
-	oldest->is_far = false;
-	oldest->last_used = ++cache->clock;
-	make_room(cache, oldest);
+	/* an error below leaves a context that goes with its parent, and no entry */
+	own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
+	reader = MemoryContextAlloc(own, sizeof(FavReader));
+	reader->cache = cache;
+	reader->context = own;
+	reader->pointer = pointer;
+	reader->bytes = 0;
+	reader->fetched = 0;
+	reader->is_far = false;
+	reader->last_integer = reader->last_step = 0;
+	reader->attribute = MemoryContextAlloc(own, VARSIZE_ANY(attribute));
+	memcpy(reader->attribute, attribute, VARSIZE_ANY(attribute));
+	load_first(reader);
 
-	/* an error below leaves an entry that matches nothing, until its turn comes */
-	oldest->context = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
-	oldest->attribute = MemoryContextAlloc(oldest->context, VARSIZE_ANY(attribute));
-	memcpy(oldest->attribute, attribute, VARSIZE_ANY(attribute));
-	load_first(oldest);
-	oldest->loaded = true;
-	return cache->latest = oldest;
+	dlist_push_head(&cache->readers, &reader->node);
+	cache->count++;
+	if (cache->by_pointer != NULL)
+		enter(cache, reader);
+	else if (cache->count > FEW_READERS)
+		make_table(cache, context);
+	account(reader, sizeof(FavReader) + (fav_reader_is_loaded(reader) ? value_size(reader) : FAV_MAX_HEAD_SIZE));
+	return cache->latest = reader;
 }
 
 static FavReader *

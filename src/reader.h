@@ -7,6 +7,9 @@
 
 #include "fav.h"
 
+#include "lib/ilist.h"
+#include "utils/hsearch.h"
+
 /*
  * A filter to ask, from one of three sources: read in place; loaded whole into
  * the cache of the calling function; or its head loaded and blocks fetched from
@@ -25,24 +28,26 @@ typedef struct FavReader
 	FavAsker	asker;			/* of the filter; then, only its sketch is good */
 
 	/* for a reader in the cache, too */
-	MemoryContext context;		/* holds all that was loaded; NULL: unused */
-	bool		loaded;			/* at least the head */
+	struct FavCache *cache;
+	dlist_node	node;			/* in the order of use */
+	MemoryContext context;		/* holds the reader and all that was loaded */
+	Size		bytes;			/* of these */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
 	uint64		fetched;		/* what single blocks have cost so far */
-	uint64		last_used;
 } FavReader;
 
 /*
- * Several filters in turn (hidden posts, blocked authors; a join over a few
- * users) are kept; with more than these the least recently used goes.
+ * Filters that are probed in turn (hidden posts and blocked authors; a join over some
+ * hundred users) are kept, as many as fit a share of work_mem.  The least recently used
+ * go first.
  */
-#define FAV_CACHE_ENTRIES	4
-
 typedef struct FavCache
 {
-	FavReader  *latest;			/* the one used last, loaded; or NULL */
-	uint64		clock;
-	FavReader	readers[FAV_CACHE_ENTRIES];
+	FavReader  *latest;			/* the one used last; or NULL */
+	dlist_head	readers;		/* the latest first */
+	uint32		count;			/* of these */
+	Size		bytes;			/* that they take */
+	HTAB	   *by_pointer;		/* of them, by TOAST pointer; NULL while they are few */
 } FavCache;
 
 /*

@@ -7,8 +7,10 @@
 #include "access/htup_details.h"
 #include "core/measure.h"
 #include "core/sizing.h"
+#include "elements.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(fav_count_elements);
 PG_FUNCTION_INFO_V1(fav_rebuild_needed);
@@ -44,8 +46,8 @@ fav_stats(PG_FUNCTION_ARGS)
 	FavArgument argument;
 	FavFilter  *filter = &argument.filter;
 	FavMeasure	measure;
-	Datum		values[16];
-	bool		nulls[16] = {false};
+	Datum		values[17];
+	bool		nulls[17] = {false};
 	int			i = 0;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
@@ -55,6 +57,10 @@ fav_stats(PG_FUNCTION_ARGS)
 
 	values[i++] = Int32GetDatum(FAV_FORMAT_VERSION);
 	values[i++] = Int64GetDatum((int64) fav_count(filter));
+	if (filter->params.kind == FAV_KIND_NONE)
+		nulls[i++] = true;
+	else
+		values[i++] = CStringGetTextDatum(fav_kind_name(filter->params.kind));
 	values[i++] = Int64GetDatum((int64) filter->params.capacity);
 	values[i++] = Float8GetDatum(filter->params.error_rate);
 	values[i++] = Int32GetDatum((int32) filter->params.region_size);

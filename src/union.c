@@ -2,7 +2,7 @@
  * union.c
  *		fav_union and fav_union_agg.
  *
- * The aggregate keeps the hashes of filters that have no slices (they are exact)
+ * The aggregate keeps the hashes of filters that have no slices and no tombstones
  * in one set, and the others as they are.  Only the end merges: the set, or the
  * filters in the order of their bytes and then the set.  So the result depends
  * neither on the order of the rows nor on the workers that read them.
@@ -10,6 +10,7 @@
 #include "fav.h"
 
 #include "core/union.h"
+#include "elements.h"
 #include "hashset.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -47,6 +48,11 @@ check_compatible(const FavParams *a, const FavParams *b)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("cannot unite filters with different region sizes"),
 				 errdetail("The region sizes are %d and %d.", (int) a->region_size, (int) b->region_size)));
+	if (a->kind != b->kind && a->kind != FAV_KIND_NONE && b->kind != FAV_KIND_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("cannot unite filters with elements of different kinds"),
+				 errdetail("The kinds are %s and %s.", fav_kind_name(a->kind), fav_kind_name(b->kind))));
 }
 
 static void
@@ -99,6 +105,8 @@ unite_params(UnionState *state, const FavParams *params)
 	check_compatible(&state->params, params);
 	state->params.capacity = Max(state->params.capacity, params->capacity);
 	state->params.error_rate = Max(state->params.error_rate, params->error_rate);
+	if (state->params.kind == FAV_KIND_NONE)
+		state->params.kind = params->kind;
 }
 
 static void
@@ -133,7 +141,7 @@ fav_union_transition(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
 	fav_get_argument(fcinfo, 1, &argument);
-	if (argument.filter.nslices > 0)
+	if (argument.filter.nslices > 0 || argument.filter.ndeleted > 0)
 		keep_part(state, argument.datum, context);
 	else
 	{

@@ -41,9 +41,15 @@ SELECT encode(f::bytea, 'hex') FROM (VALUES
 		(SELECT array_agg(i) FROM generate_series(1::bigint, 800) i))),
 	((SELECT fav_agg(i) FROM generate_series(1::bigint, 1000) i)),
 	((SELECT fav_agg(i, 0.001) FROM generate_series(1::bigint, 300) i) ||
-		(SELECT fav_agg(i, 0.1) FROM generate_series(200::bigint, 600) i))
+		(SELECT fav_agg(i, 0.1) FROM generate_series(200::bigint, 600) i)),
+	((SELECT fav_agg(i::text) FROM generate_series(1, 300) i)),
+	((SELECT fav_agg(md5(i::text)::uuid) FROM generate_series(1, 300) i)),
+	((SELECT fav_agg(int4send(i)) FROM generate_series(1, 300) i)),
+	((SELECT fav_agg(i, i + 1) FROM generate_series(1::bigint, 300) i)),
+	(fav_add(fav_add(NULL, 1, 2), 3, 4)), (fav_exclude(NULL, 1)), (fav_exclude(fav_add(NULL, ARRAY[1, 2, 3]), ARRAY[3, 4])),
+	((SELECT fav_exclude(fav_agg(i), array_agg(i) FILTER (WHERE i % 3 = 0)) FROM generate_series(1::bigint, 400) i))
 ) AS valid(f)});
-is(scalar(@valid), 13, 'valid values to start from');
+is(scalar(@valid), 21, 'valid values to start from');
 
 sub any { return $_[ int(rand(@_)) ]; }
 
@@ -58,7 +64,7 @@ sub random_hash { return (int(rand(2**32)) << 32) | int(rand(2**32)); }
 # Where the numbers are, and how long: header, and the first entries of the directory.
 # From 8 on they come after the recent hashes.
 my @fields = (
-	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 2 ], [ 8, 4 ], [ 12, 8 ],
+	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 1 ], [ 7, 1 ], [ 8, 4 ], [ 12, 8 ],
 	[ 20, 8 ], [ 28, 8 ], [ 36, 8 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
 	[ 52, 8 ], [ 60, 8 ], [ 68, 4 ], [ 72, 1 ], [ 76, 8 ], [ 84, 8 ]);
 
@@ -150,18 +156,17 @@ sub made_up
 		last if @slices * $nblocks * $block > 200000;
 	}
 	$recent{ any(0, ~0, random_hash()) } = 1 foreach 1 .. any(0, 1, 127, 128);
-	if (@slices)
-	{
-		$deleted{ any(0, ~0, random_hash(), random_hash()) } = 1 foreach 1 .. any(0, 1, 255, 256, 600);
-		delete @deleted{ keys %recent };
-	}
+	$deleted{ any(0, ~0, random_hash(), random_hash()) } = 1 foreach 1 .. any(0, 1, 255, 256, 600);
+	delete @deleted{ keys %recent };
 	return build_value(
+		flags => %deleted ? any(0, 1) : 0,
+		kind => any(1, 1, 1, 2, 3, 4, 5),
 		region_size => $region_size,
 		slices => \@slices,
 		recent => [ keys %recent ],
 		deleted => [ sort { $a <=> $b } keys %deleted ],
-		elements => @slices ? any(0, 1, 1000, 8589934552, int(rand(100000))) : 0,
-		capacity => any(1, 2, 1000, 100000, 2**63, ~0, 2**34),
+		elements => @slices ? any(0, 1, 1000, 4286578688, int(rand(100000))) : 0,
+		capacity => any(1, 2, 1000, 1000, 100000, 2**63, ~0, 2**34),
 		seed => any(0, ~0, random_hash()),
 		error_rate => any(1, 0.01, 1e-9, 1e-300, 5e-324, rand() + 1e-9));
 }
@@ -181,7 +186,7 @@ foreach my $value (@valid[ 0, 7, 10 ])
 	}
 }
 
-# A capacity asks for memory at the first flush: as it does in fav_new, up to 1 GB.
+# A capacity asks for memory at the first flush: as it does in fav_new, up to 511 MB.
 # That is tried below, once, and not thousands of times here.
 @values = grep {
 	my $at = length($_) >= 6 ? 20 + 8 * unpack('v', substr($_, 4, 2)) : 0;
@@ -258,30 +263,41 @@ cmp_ok($large, '>', 5, "$large of these are read in parts");
 # Every function on what was accepted
 # ---------------------------------------------------------------------------------
 
-my @calls = calls_on_filter($node);
-cmp_ok(scalar(@calls), '>', 60, scalar(@calls) . ' different calls');
+# Those that fit the kind of a filter; all others are errors (sql/kinds.sql).
+my %element = (
+	bigint => '4711',
+	text => q{'4711'::text},
+	uuid => q{md5('4711')::uuid},
+	bytea => q{'\x4711'::bytea},
+	pair => '47, 11');
+my %calls = map { $_ => [ calls_on_filter($node, $_) ] } keys %element;
+my @calls = map { @$_ } values %calls;
+cmp_ok(scalar(@calls), '>', 150, scalar(@calls) . ' different calls');
 my %names = map { $_ => 1 } map { /(fav_\w+)\(/g } @calls;
 foreach my $name (
-	qw(fav_add fav_del fav_contains fav_contains_any fav_contains_all fav_filter fav_count fav_stats
-	fav_slices fav_needs_rebuild fav_union fav_union_agg fav_out fav_send))
+	qw(fav_add fav_del fav_exclude fav_contains fav_contains_any fav_contains_all fav_filter fav_count fav_stats
+	fav_slices fav_needs_rebuild fav_union fav_union_agg fav_out fav_send fav_eq fav_cmp fav_hash fav_stack))
 {
 	ok($names{$name}, "$name is among them");
 }
 
-my $body = '';
-foreach my $call (@calls)
+foreach my $kind (sort keys %element)
 {
-	(my $name = $call) =~ s/'/''/g;
-	$body .= qq{
+	my $body = '';
+	foreach my $call (@{ $calls{$kind} })
+	{
+		(my $name = "$kind: $call") =~ s/'/''/g;
+		$body .= qq{
 	BEGIN
 		PERFORM $call;
 		ran := ran + 1;
 	EXCEPTION WHEN OTHERS THEN PERFORM note_result('$name', SQLSTATE);
 	END;};
-}
-$node->safe_psql(
-	'postgres', qq{
-CREATE FUNCTION call_all(f fav, many bigint[]) RETURNS bigint LANGUAGE plpgsql AS
+	}
+	my $e = $element{$kind};
+	$node->safe_psql(
+		'postgres', qq{
+CREATE FUNCTION call_all_$kind(f fav, many bigint[]) RETURNS bigint LANGUAGE plpgsql AS
 \$call_all\$
 DECLARE
 	ran bigint := 0;
@@ -289,11 +305,14 @@ BEGIN
 	$body
 	-- what is promised to hold of any filter
 	BEGIN
-		IF NOT fav_contains(fav_add(f, 4711), 4711) THEN
+		IF NOT fav_contains(fav_add(f, $e), $e) OR NOT fav_contains(fav_add(fav_exclude(f, $e), $e), $e) THEN
 			PERFORM note_result('added', 'lost');
 		END IF;
-		IF fav_contains(fav_del(f, 4711), 4711) OR fav_contains(fav_del(fav_add(f, 4711), 4711), 4711) THEN
+		IF fav_contains(fav_del(f, $e), $e) OR fav_contains(fav_del(fav_add(f, $e), $e), $e) THEN
 			PERFORM note_result('deleted', 'found');
+		END IF;
+		IF fav_contains(fav_exclude(f, $e), $e) OR fav_contains(fav_exclude(fav_add(f, $e), $e), $e) THEN
+			PERFORM note_result('excluded', 'found');
 		END IF;
 	EXCEPTION WHEN OTHERS THEN PERFORM note_result('promises', SQLSTATE);
 	END;
@@ -301,8 +320,20 @@ BEGIN
 END
 \$call_all\$;
 });
+}
+# Of an empty filter everything can be asked.
+$node->safe_psql(
+	'postgres', q{
+CREATE TABLE of_kind AS SELECT i, f, coalesce((fav_stats(f)).kind, 'bigint') AS kind FROM accepted;
+INSERT INTO of_kind SELECT i, f, k FROM accepted, unnest(ARRAY['text', 'uuid', 'bytea', 'pair']) k WHERE (fav_stats(f)).kind IS NULL AND i % 10 = 0});
 my $many = q{(SELECT array_agg(j) FROM generate_series(1::bigint, 150) j)};
-my $ran = $node->safe_psql('postgres', "SELECT sum(call_all(f, $many)) FROM accepted");
+my $ran = 0;
+foreach my $kind (sort keys %element)
+{
+	my $of_kind = $node->safe_psql('postgres', "SELECT sum(call_all_$kind(f, $many)) FROM of_kind WHERE kind = '$kind'");
+	cmp_ok($of_kind || 0, '>', 500, "$kind: calls gave a result");
+	$ran += $of_kind || 0;
+}
 cmp_ok($ran, '>', 10000, "$ran calls gave a result");
 
 # 54000: would exceed the limit; 22023: no union with a filter of other parameters
@@ -318,7 +349,7 @@ foreach my $storage ('EXTERNAL', 'EXTENDED')
 DROP TABLE IF EXISTS stored;
 CREATE TABLE stored (i int, f fav);
 ALTER TABLE stored ALTER f SET STORAGE $storage;
-INSERT INTO stored SELECT i, (f::bytea || '')::fav FROM accepted;
+INSERT INTO stored SELECT i, (f::bytea || '')::fav FROM of_kind WHERE kind = 'bigint';
 });
 	is( $node->safe_psql(
 			'postgres', qq{

@@ -139,6 +139,30 @@ SELECT show(22, 3000, 910000);
 	}
 }
 
+# A table without a key, in which rows are found by all of their columns
+my $keyless = q{
+CREATE TABLE keyless (note text, hidden fav);
+ALTER TABLE keyless REPLICA IDENTITY FULL;
+};
+$subscriber->safe_psql('postgres', $keyless);
+$primary->safe_psql(
+	'postgres', $keyless . q{
+INSERT INTO keyless VALUES ('none', NULL), ('small', fav_add(NULL, 1)), ('small', fav_add(NULL, 2));
+INSERT INTO keyless SELECT 'large', fav_agg(i + n) FROM generate_series(1::bigint, 20000) i, generate_series(0, 1) n GROUP BY n;
+CREATE PUBLICATION keyless FOR TABLE keyless});
+$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION sub_keyless CONNECTION '$source' PUBLICATION keyless");
+ok(poll_for($subscriber, q{SELECT count(*) > 0 AND bool_and(srsubstate IN ('r', 's')) FROM pg_subscription_rel}), 'without a key: the table was copied');
+$primary->safe_psql(
+	'postgres', q{
+UPDATE keyless SET hidden = fav_add(hidden, 3) WHERE NOT hidden @> 1;
+UPDATE keyless SET note = 'changed' WHERE hidden @> 20000 AND NOT hidden @> 3 OR hidden IS NULL;
+DELETE FROM keyless WHERE note = 'small' AND hidden @> 1;
+UPDATE keyless SET hidden = fav_del(hidden, 100) WHERE note = 'large'});
+$primary->wait_for_catchup('sub_keyless');
+my $rows = 'SELECT note, md5(hidden::bytea) FROM keyless ORDER BY 1, 2';
+is($subscriber->safe_psql('postgres', $rows), $primary->safe_psql('postgres', $rows), 'without a key: the same bytes after changes');
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION sub_keyless');
+
 # ---------------------------------------------------------------------------------
 # The primary dies, the replica takes over
 # ---------------------------------------------------------------------------------

@@ -74,6 +74,22 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 		fav_raise_corrupted(&problem);
 }
 
+/* The kind of elements where recent has none. */
+static FavKind
+kind_below(FunctionCallInfo fcinfo)
+{
+	LevelCaches *caches = level_caches(fcinfo);
+	FavKind		kind = FAV_KIND_NONE;
+	FavReader	local;
+
+	if (!PG_ARGISNULL(BASE))
+		kind = level_reader(fcinfo, BASE, &caches->base, &local)->filter.params.kind;
+	/* base may be empty, too */
+	if (kind == FAV_KIND_NONE && !PG_ARGISNULL(MIDDLE))
+		kind = level_reader(fcinfo, MIDDLE, &caches->middle, &local)->filter.params.kind;
+	return kind;
+}
+
 /*
  * The definition of core/levels.h, in the order that is fastest where most elements are
  * not there: tombstones matter only if a level below reports the element.
@@ -91,7 +107,9 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 	if (PG_ARGISNULL(RECENT))
 		PG_RETURN_BOOL(false);
 	open_recent(fcinfo, &recent);
-	hash = fav_hash_datum(kind, PG_GETARG_DATUM(ELEMENT), recent.params.seed);
+	if (recent.params.kind == FAV_KIND_NONE)
+		recent.params.kind = kind_below(fcinfo);
+	hash = fav_hash_for(&recent.params, kind, PG_GETARG_DATUM(ELEMENT));
 	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) : fav_contains(&recent, hash))
 		PG_RETURN_BOOL(true);
 	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
@@ -176,7 +194,7 @@ fav_stack(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("these values are not the levels of one filter"),
-				 errdetail("All three need the same seed and region size; recent has no slices, base and middle have no recent hashes, and base has no tombstones.")));
+				 errdetail("All three need the same seed, region size and kind of elements; recent has no slices, base and middle have no recent hashes, and base has no tombstones.")));
 	fav_require(status);
 	return write_stack(&stack, levels.base, (struct varlena *) PG_GETARG_POINTER(BASE));
 }

@@ -42,7 +42,8 @@ typedef struct KeyRow
 	FavReader  *middle;
 	FavReader	local_base;		/* for values that are not out of line */
 	FavReader	local_middle;
-	FavCache	cache;			/* for those that are */
+	FavCache	base_cache;		/* for those that are */
+	FavCache	middle_cache;
 } KeyRow;
 
 /* The touched elements, by their hashes. */
@@ -60,14 +61,15 @@ typedef struct Touched
  */
 
 static FavReader *
-open_level(KeyRow *row, HeapTuple tuple, TupleDesc descriptor, int column, FavReader *local)
+open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavCache *cache, FavReader *local)
 {
 	bool		isnull;
 	Datum		value = SPI_getbinval(tuple, descriptor, column, &isnull);
 
 	if (isnull)
 		return NULL;
-	return fav_cache_find(&row->cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value), local);
+	memset(cache, 0, sizeof(*cache));
+	return fav_cache_find(cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value), local);
 }
 
 /* Read the row of the key, locked or not, and open its levels; false if there is none. */
@@ -88,9 +90,8 @@ read_row(KeyRow *row)
 	}
 	tuple = heap_copytuple(SPI_tuptable->vals[0]);
 	descriptor = SPI_tuptable->tupdesc;
-	memset(&row->cache, 0, sizeof(row->cache));
-	row->base = open_level(row, tuple, descriptor, 1, &row->local_base);
-	row->middle = open_level(row, tuple, descriptor, 2, &row->local_middle);
+	row->base = open_level(tuple, descriptor, 1, &row->base_cache, &row->local_base);
+	row->middle = open_level(tuple, descriptor, 2, &row->middle_cache, &row->local_middle);
 	row->version_tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, descriptor, 4, &isnull));
 	row->version_xmin = DatumGetTransactionId(SPI_getbinval(tuple, descriptor, 5, &isnull));
 	recent = (struct varlena *) DatumGetPointer(SPI_getbinval(tuple, descriptor, 3, &isnull));
@@ -98,6 +99,7 @@ read_row(KeyRow *row)
 	if (fav_open(&row->recent, (uint8_t *) VARDATA_ANY(recent), VARSIZE_ANY_EXHDR(recent),
 				 VARSIZE_ANY_EXHDR(recent), &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
+	row->recent.params.kind = row->attachment->kind;
 	SPI_freetuptable(SPI_tuptable);
 	return true;
 }

@@ -314,7 +314,7 @@ flush(FavEditor *editor)
 
 /*
  * Without a single bit set there is no element in the slices: what they marked
- * and what was hidden means nothing any more.
+ * and what was hidden means nothing any more.  What was excluded stays so.
  */
 static void
 drop_empty_slices(FavEditor *editor)
@@ -333,7 +333,8 @@ drop_empty_slices(FavEditor *editor)
 	}
 	filter->nslices = 0;
 	filter->elements = 0;
-	fav_editor_clear_deleted(editor);
+	if (!filter->has_excluded)
+		fav_editor_clear_deleted(editor);
 }
 
 /*
@@ -496,7 +497,16 @@ del_pending(FavEditor *editor)
 {
 	FavStatus	status = FAV_OK;
 	uint32_t	done = 0;
+	uint32_t	i;
 
+	/* An excluded element is absent already, and bits that report it may be another's. */
+	for (i = 0; editor->filter.has_excluded && i < editor->npending;)
+	{
+		if (fav_editor_is_deleted(editor, editor->pending[i]))
+			editor->pending[i] = editor->pending[--editor->npending];
+		else
+			i++;
+	}
 	while (done < editor->npending && status == FAV_OK)
 	{
 		uint32_t	end = done;
@@ -581,6 +591,8 @@ fav_editor_exclude(FavEditor *editor, uint64_t hash)
 	remove_recent(editor, hash);
 	if (fav_editor_is_deleted(editor, hash))
 		return FAV_OK;
+
+	editor->filter.has_excluded = true;
 
 	/* Room was made above; finding out whether it is deleted has only made more. */
 	fav_editor_hide(editor, hash, true);

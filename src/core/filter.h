@@ -205,7 +205,8 @@ extern FavStatus fav_editor_del(FavEditor *editor, uint64_t hash);
 /*
  * Exclude an element: it is absent from now on, whether it was ever added or not, until it
  * is added again.  Its hash becomes a tombstone and no bit is cleared, so no other element
- * is affected.
+ * is affected.  From then on a delete of this filter looks for a tombstone first: an
+ * excluded element may be reported by bits that all belong to others.
  */
 extern FavStatus fav_editor_exclude(FavEditor *editor, uint64_t hash);
 
@@ -288,21 +289,6 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 }
 
 /*
- * Is this the value of a small set, all of it in recent?  Then there is no need to
- * parse the rest of the header for a question.  False for everything else,
- * malformed values included.
- */
-static inline bool
-fav_is_small(const uint8_t *bytes, size_t size, uint32_t *nrecent)
-{
-	if (size < FAV_HEADER_SIZE ||
-		bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION || bytes[FAV_AT_NSLICES] != 0)
-		return false;
-	*nrecent = fav_load16(bytes + FAV_AT_NRECENT);
-	return *nrecent <= FAV_RECENT_MAX && size == fav_head_size(0, *nrecent);
-}
-
-/*
  * fav_open() of a whole value without slices, for a probe only: fills in the two lists
  * and the seed and checks what reading them relies on.  False for everything else,
  * malformed values included.
@@ -313,9 +299,10 @@ fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
 	const uint8_t *params;
 
 	if (size < FAV_HEADER_SIZE || bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION ||
-		bytes[FAV_AT_FLAGS] != 0 || bytes[FAV_AT_NSLICES] != 0)
+		bytes[FAV_AT_FLAGS] > FAV_FLAG_EXCLUDED || bytes[FAV_AT_NSLICES] != 0 || bytes[FAV_AT_RESERVED] != 0)
 		return false;
 	filter->nslices = 0;
+	filter->params.kind = bytes[FAV_AT_KIND];
 	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
 	if (filter->nrecent > FAV_RECENT_MAX || size < fav_head_size(0, filter->nrecent))
 		return false;
@@ -340,10 +327,11 @@ fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
 	const uint8_t *entry;
 
 	if (size < fav_head_size(1, 0) || bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION ||
-		bytes[FAV_AT_FLAGS] != 0 || bytes[FAV_AT_NSLICES] != 1 || fav_load16(bytes + FAV_AT_RESERVED) != 0)
+		bytes[FAV_AT_FLAGS] > FAV_FLAG_EXCLUDED || bytes[FAV_AT_NSLICES] != 1 || bytes[FAV_AT_RESERVED] != 0)
 		return false;
 	filter->nslices = 1;
 	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
+	filter->params.kind = bytes[FAV_AT_KIND];
 	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
 	if (filter->params.region_size - 1 >= FAV_MAX_REGION_SIZE || filter->nrecent > FAV_RECENT_MAX ||
 		size < fav_head_size(1, filter->nrecent))

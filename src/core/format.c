@@ -31,10 +31,12 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	if (bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION)
 		return malformed(problem, "Format version is %u, but only version %u is known.",
 						 bytes[FAV_AT_VERSION], FAV_FORMAT_VERSION);
-	if (bytes[FAV_AT_FLAGS] != 0 || fav_load16(bytes + FAV_AT_RESERVED) != 0)
-		return malformed(problem, "Flags and reserved bytes must be zero.");
+	if ((bytes[FAV_AT_FLAGS] & ~FAV_FLAG_EXCLUDED) != 0 || bytes[FAV_AT_RESERVED] != 0)
+		return malformed(problem, "Unknown flags and reserved bytes must be zero.");
 
 	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
+	filter->params.kind = bytes[FAV_AT_KIND];
+	filter->has_excluded = (bytes[FAV_AT_FLAGS] & FAV_FLAG_EXCLUDED) != 0;
 	filter->nslices = bytes[FAV_AT_NSLICES];
 	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
 	filter->recent = bytes + FAV_AT_RECENT;
@@ -45,6 +47,9 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	if (filter->nslices > FAV_MAX_SLICES)
 		return malformed(problem, "The value claims %u slices, but at most %d are possible.",
 						 filter->nslices, FAV_MAX_SLICES);
+	if (bytes[FAV_AT_KIND] > FAV_KIND_PAIR)
+		return malformed(problem, "The kind of its elements is %u, but at most %d is known.",
+						 bytes[FAV_AT_KIND], FAV_KIND_PAIR);
 	if (filter->nrecent > FAV_RECENT_MAX)
 		return malformed(problem, "The value claims %u recent hashes, but at most %d are possible.",
 						 filter->nrecent, FAV_RECENT_MAX);
@@ -69,6 +74,10 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
 		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",
 						 filter->params.error_rate);
+	if (filter->has_excluded && filter->ndeleted == 0)
+		return malformed(problem, "A value without deleted hashes cannot have excluded ones.");
+	if ((filter->params.kind == FAV_KIND_NONE) != fav_is_empty(filter))
+		return malformed(problem, "A value has a kind of elements if and only if it is not empty.");
 	if (filter->nslices == 0 && filter->elements != 0)
 		return malformed(problem, "A value without slices cannot have elements in them.");
 	if (filter->elements > FAV_MAX_ELEMENTS)
@@ -113,6 +122,9 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	uint32_t	i;
 	FavStatus	status;
 
+	if (size > FAV_MAX_SIZE)
+		return malformed(problem, "The value has %llu bytes, but at most %llu are possible.",
+						 (unsigned long long) size, (unsigned long long) FAV_MAX_SIZE);
 	if (available > size)
 		available = size;
 	if (available < FAV_HEADER_SIZE)
@@ -266,8 +278,10 @@ fav_write_head(const FavFilter *filter, uint8_t *out)
 	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
 	memset(out, 0, FAV_AT_RECENT);
 	out[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
+	out[FAV_AT_FLAGS] = filter->has_excluded && filter->ndeleted > 0 ? FAV_FLAG_EXCLUDED : 0;
 	out[FAV_AT_REGION_SIZE] = (uint8_t) filter->params.region_size;
 	out[FAV_AT_NSLICES] = (uint8_t) filter->nslices;
+	out[FAV_AT_KIND] = fav_is_empty(filter) ? FAV_KIND_NONE : (uint8_t) filter->params.kind;
 	fav_store16(out + FAV_AT_NRECENT, filter->nrecent);
 	if (filter->nrecent > 0)
 		memcpy(out + FAV_AT_RECENT, filter->recent, (size_t) filter->nrecent * 8);

@@ -34,12 +34,16 @@
 
 /* front */
 #define FAV_AT_VERSION		0	/* u8, FAV_FORMAT_VERSION */
-#define FAV_AT_FLAGS		1	/* u8, always zero */
+#define FAV_AT_FLAGS		1	/* u8, FAV_FLAG_* */
 #define FAV_AT_REGION_SIZE	2	/* u8, 1 .. FAV_MAX_REGION_SIZE */
 #define FAV_AT_NSLICES		3	/* u8, 0 .. FAV_MAX_SLICES */
 #define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_MAX */
-#define FAV_AT_RESERVED		6	/* u16, always zero */
+#define FAV_AT_KIND			6	/* u8, FavKind; none if and only if the value is empty */
+#define FAV_AT_RESERVED		7	/* u8, always zero */
 #define FAV_AT_RECENT		8	/* the hashes */
+
+/* Some deleted hashes were excluded: they may be those of elements that were never added. */
+#define FAV_FLAG_EXCLUDED	1
 
 /* parameters, after recent: see fav_params_offset() */
 #define FAV_PARAMS_AT_NDELETED	0	/* u32 */
@@ -84,8 +88,22 @@
 /* No honest count of elements passes the number of bits a value can have. */
 #define FAV_MAX_ELEMENTS	(FAV_MAX_SIZE * 8)
 
-/* A varlena holds 1 GB less one byte, four of which are its length. */
-#define FAV_MAX_SIZE		((uint64_t) 0x3fffffff - 4)
+/*
+ * What can be stored can be dumped: the text form has two characters per byte and must
+ * stay below 1 GB, with some room for the rest of its row.
+ */
+#define FAV_MAX_SIZE		((uint64_t) 511 * 1024 * 1024)
+
+/* What the elements of a filter are.  The first one decides. */
+typedef enum FavKind
+{
+	FAV_KIND_NONE,				/* there is none yet */
+	FAV_KIND_INTEGER,
+	FAV_KIND_TEXT,
+	FAV_KIND_UUID,
+	FAV_KIND_BYTES,
+	FAV_KIND_PAIR
+} FavKind;
 
 typedef struct FavParams
 {
@@ -93,6 +111,7 @@ typedef struct FavParams
 	uint64_t	seed;
 	double		error_rate;
 	uint32_t	region_size;
+	FavKind		kind;			/* of the elements; may be known before there is one */
 } FavParams;
 
 typedef struct FavSlice
@@ -118,6 +137,7 @@ typedef struct FavFilter
 	uint32_t	nrecent;
 	uint32_t	ndeleted;
 	uint32_t	nslices;
+	bool		has_excluded;	/* FAV_FLAG_EXCLUDED */
 	const uint8_t *recent;
 	const uint8_t *deleted;		/* NULL if not loaded */
 	FavSlice	slices[FAV_MAX_SLICES];
@@ -130,7 +150,7 @@ typedef enum FavStatus
 	FAV_NO_MEMORY,
 	FAV_TOO_LARGE,				/* would pass FAV_MAX_SIZE */
 	FAV_TOO_MANY_SLICES,		/* would pass FAV_MAX_SLICES */
-	FAV_MISMATCH,				/* other seed or region size */
+	FAV_MISMATCH,				/* other seed, region size or kind */
 	FAV_DOUBTFUL				/* too many hashes may be there twice */
 } FavStatus;
 
@@ -255,6 +275,12 @@ fav_head_size(uint32_t nslices, uint32_t nrecent)
 {
 	return FAV_HEADER_SIZE + (size_t) nslices * FAV_SLICE_ENTRY_SIZE +
 		(size_t) nrecent * 8;
+}
+
+static inline bool
+fav_is_empty(const FavFilter *filter)
+{
+	return filter->nrecent == 0 && filter->nslices == 0 && filter->ndeleted == 0;
 }
 
 /*

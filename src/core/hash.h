@@ -41,22 +41,13 @@
 
 #include "format.h"
 
-typedef enum FavKind
-{
-	FAV_KIND_INTEGER,
-	FAV_KIND_TEXT,
-	FAV_KIND_UUID,
-	FAV_KIND_BYTES,
-	FAV_KIND_PAIR
-} FavKind;
-
 /* Canonical bytes: as they are (text, uuid, bytea). */
 static inline uint64_t
 fav_hash_bytes(FavKind kind, const void *bytes, size_t length, uint64_t seed)
 {
 	/* odd multiples of the golden ratio keep the seeds of the kinds apart */
 	return XXH3_64bits_withSeed(bytes, length,
-								seed ^ (uint64_t) kind * UINT64_C(0x9e3779b97f4a7c15));
+								seed ^ (uint64_t) (kind - FAV_KIND_INTEGER) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* Canonical bytes: 64 bits, little endian. */

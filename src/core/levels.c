@@ -83,11 +83,23 @@ fav_levels_push(FavEditor *middle, const FavFilter *recent)
 }
 
 static bool
-fits(const FavFilter *level, const FavFilter *recent)
+fits(const FavFilter *level, const FavFilter *recent, FavKind kind)
 {
 	return level == NULL ||
 		(level->nrecent == 0 && level->params.seed == recent->params.seed &&
-		 level->params.region_size == recent->params.region_size);
+		 level->params.region_size == recent->params.region_size &&
+		 (fav_is_empty(level) || level->params.kind == kind));
+}
+
+/* What the elements are.  A level that is empty does not know. */
+FavKind
+fav_levels_kind(const FavLevels *levels)
+{
+	if (!fav_is_empty(levels->recent))
+		return levels->recent->params.kind;
+	if (levels->middle != NULL && !fav_is_empty(levels->middle))
+		return levels->middle->params.kind;
+	return levels->base != NULL ? levels->base->params.kind : FAV_KIND_NONE;
 }
 
 /*
@@ -145,14 +157,17 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 {
 	const FavFilter *recent = levels->recent;
 	uint64_t	most = (uint64_t) recent->ndeleted + (levels->middle != NULL ? levels->middle->ndeleted : 0);
+	FavKind		kind = fav_levels_kind(levels);
 	uint64_t	hidden;
 	FavStatus	status;
 
 	*tombstones = NULL;
-	if (!fits(levels->base, recent) || !fits(levels->middle, recent) || recent->nslices > 0 ||
+	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) || recent->nslices > 0 ||
 		(levels->base != NULL && levels->base->ndeleted > 0))
 		return FAV_MISMATCH;
 	*stack = *recent;
+	stack->params.kind = kind;
+	stack->has_excluded |= levels->middle != NULL && levels->middle->has_excluded;
 	stack->ndeleted = 0;
 	status = chain_slices(stack, levels->base);
 	if (status == FAV_OK)

@@ -37,6 +37,8 @@ typedef struct FavLevels
 
 extern bool fav_levels_contain(const FavLevels *levels, uint64_t hash);
 
+extern FavKind fav_levels_kind(const FavLevels *levels);
+
 /* How many hashes, added or excluded, a middle above a base of so many elements takes. */
 extern uint64_t fav_middle_capacity(uint64_t base_elements);
 
@@ -59,7 +61,7 @@ extern FavStatus fav_levels_push(FavEditor *middle, const FavFilter *recent);
 /*
  * The three as one filter that answers alike, by copying: slices are chained and lists
  * joined.  The result borrows blocks from the levels; *tombstones is for the caller to
- * free.  FAV_MISMATCH if the levels have other seeds or region sizes, or if base has
+ * free.  FAV_MISMATCH if the levels have other seeds, region sizes or kinds, or if base has
  * lists or middle a recent one, which ours never have.
  */
 extern FavStatus fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones);

@@ -168,6 +168,7 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 		status = union_deleted(editor, a, b);
 
 	/* oldest first, as they came */
+	editor->filter.has_excluded |= b->has_excluded;
 	for (i = b->nrecent; i-- > 0 && status == FAV_OK;)
 		status = fav_editor_add(editor, fav_load64(b->recent + 8 * i));
 	editor->changed = true;
@@ -182,12 +183,15 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 	FavStatus	status;
 
 	if (editor->filter.params.seed != other->params.seed ||
-		editor->filter.params.region_size != other->params.region_size)
+		editor->filter.params.region_size != other->params.region_size ||
+		(editor->filter.params.kind != other->params.kind && !fav_is_empty(&editor->filter) && !fav_is_empty(other)))
 		return FAV_MISMATCH;
 	status = fav_editor_finish(editor, &before);
 	if (status != FAV_OK)
 		return status;
 	fav_editor_open(&next, before);
+	if (fav_is_empty(before) && !fav_is_empty(other))
+		next.filter.params.kind = other->params.kind;
 	status = union_into(&next, before, other);
 	if (status == FAV_OK)
 		fav_editor_replace(editor, &next);

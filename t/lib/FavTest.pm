@@ -96,45 +96,70 @@ sub poll_for
 	return 0;
 }
 
+# What the elements of a filter of each kind look like in SQL: one, and an array made from
+# "many" (an array of bigint).  Text is read as what a filter of bigint or uuid holds.
+my %elements = (
+	bigint => [ '42::bigint', 'many' ],
+	text => [ q{'42'::text}, 'many::text[]' ],
+	uuid => [ q{md5('42')::uuid}, 'ARRAY(SELECT md5(i::text)::uuid FROM unnest(many) i)' ],
+	bytea => [ q{'\\x42'::bytea}, 'ARRAY(SELECT int8send(i) FROM unnest(many) i)' ],
+	pair => ['42::bigint, 43::bigint']);
+my %texts = (
+	bigint => [ q{'42'}, 'many::text[]' ],
+	uuid => [ q{md5('42')}, 'ARRAY(SELECT md5(i::text) FROM unnest(many) i)' ]);
+
 # Every function, operator and aggregate of the extension that takes a filter and
-# whose other arguments can be had from SQL, as expressions over "f" (a filter) and
-# "many" (an array of bigint).  What gives a filter is checked to be a valid one.
+# whose other arguments can be had from SQL, as expressions over "f" (a filter of this kind,
+# bigint unless told) and "many" (an array of bigint).  What gives a filter is checked to be
+# a valid one.
 sub calls_on_filter
 {
-	my ($node) = @_;
+	my ($node, $kind) = @_;
 
+	$kind //= 'bigint';
+	my %sample = (fav => 'f', 'double precision' => '0.01', integer => '7');
+	my ($element, $many) = @{ $elements{$kind} };
+	if ($kind eq 'pair')
+	{
+		$sample{bigint} = '42::bigint';
+	}
+	else
+	{
+		($sample{text}, $sample{'text[]'}) = @{ $texts{$kind} } if $texts{$kind};
+		($sample{$kind}, $sample{"${kind}[]"}) = ($element, $many);
+	}
+	my $samples = join(', ', map { "('$_'::regtype, \$sample\$$sample{$_}\$sample\$)" } sort keys %sample);
+	my $like = 'fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed)';
+	my @more = ("fav_union(f, $like)", "fav_add(fav_del(f, $element), $element)", "fav_union(fav_add(f, $element), fav_exclude(f, $element))");
+	push @more, "fav_union(fav_add($like, $many), f)", "fav_add(fav_del(f, $many), $many)", "fav_del(fav_add(f, $many), $many)",
+	  "fav_union(fav_add(f, $many), fav_del(f, $many))", "fav_del(fav_exclude(f, $many), $many)", "fav_add(fav_exclude(f, $many), $many)"
+	  if $many;
+	my $more = join(', ', map { "\$more\$$_\$more\$" } @more);
+
+	# a pair takes two numbers, everything else one at most (and a hash a seed)
+	my $numbers = $kind eq 'pair' ? 'IN (0, 2)' : '< 2';
 	return split /\n/, $node->safe_psql(
-		'postgres', q{
-WITH sample(type, value) AS (VALUES
-	('fav'::regtype, 'f'), ('bigint', '42::bigint'), ('text', '''42'''), ('uuid', 'md5(''42'')::uuid'),
-	('bytea', '''\\x42''::bytea'), ('double precision', '0.01'), ('integer', '7'),
-	('bigint[]', 'many'), ('text[]', 'many::text[]'), ('bytea[]', 'ARRAY[''\\x42''::bytea, NULL, ''\\x43'']'),
-	('uuid[]', 'ARRAY[md5(''42'')::uuid, md5(''43'')::uuid, NULL]')
-), called AS (
+		'postgres', qq{
+WITH sample(type, value) AS (VALUES $samples), called AS (
 	SELECT p.oid, p.prokind, p.proname, p.prorettype, count(s.value) AS known, p.pronargs,
 		string_agg(s.value, ', ' ORDER BY a.n) AS arguments
 	FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 	CROSS JOIN unnest(p.proargtypes) WITH ORDINALITY AS a(type, n) LEFT JOIN sample s ON s.type = a.type
 	WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'fav')
-		AND p.proname <> 'fav_stack' -- below: one filter is not all levels of another
-	GROUP BY p.oid, p.prokind, p.proname, p.prorettype, p.pronargs HAVING bool_or(a.type = 'fav'::regtype)
+	GROUP BY p.oid, p.prokind, p.proname, p.prorettype, p.pronargs
+	HAVING bool_or(a.type = 'fav'::regtype) AND count(*) FILTER (WHERE a.type = 'bigint'::regtype) $numbers
 ), expressions AS (
 	SELECT CASE WHEN prokind = 'a'
-		THEN format('(SELECT %I(g) FROM (VALUES (f), (NULL), (fav_add(f, 7)), (f)) AS v(g))', proname)
-		ELSE format('%I(%s)', proname, arguments) END AS expression, prorettype, true AS f
+		THEN format('(SELECT %I(g) FROM (VALUES (f), (NULL), (fav_add(f, %s)), (f)) AS v(g))', proname, \$element\$$element\$element\$)
+		ELSE format('%I(%s)', proname, arguments) END AS expression, prorettype
 	FROM called WHERE known = pronargs
 	UNION ALL
-	SELECT format('%s %s %s', l.value, o.oprname, r.value), o.oprresult, true
+	SELECT format('%s %s %s', l.value, o.oprname, r.value), o.oprresult
 	FROM pg_operator o JOIN sample l ON l.type = o.oprleft JOIN sample r ON r.type = o.oprright
-	WHERE 'fav'::regtype IN (o.oprleft, o.oprright)
+	WHERE 'fav'::regtype IN (o.oprleft, o.oprright) AND ('$kind' <> 'pair' OR o.oprleft = o.oprright)
 	UNION ALL
-	SELECT unnest(ARRAY['fav_union(f, fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed))',
-		'fav_union(fav_add(fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed), many), f)',
-		'fav_add(fav_del(f, many), many)', 'fav_del(fav_add(f, many), many)',
-		'fav_union(fav_add(f, many), fav_del(f, many))',
-		'fav_stack(CASE WHEN fav_count(f) > 128 THEN f END, NULL, CASE WHEN fav_count(f) <= 128 THEN f '
-			'ELSE fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed) END)']), 'fav'::regtype, true
+	SELECT unnest(ARRAY[$more]), 'fav'::regtype
 )
 SELECT CASE WHEN prorettype = 'fav'::regtype THEN format('fav_from_bytea(fav_to_bytea(%s))', expression)
 	ELSE expression END
@@ -147,7 +172,8 @@ sub popcount
 }
 
 # The bytes of a value as docs/FORMAT.md describes them, from any parameters at all.
-# Sizes and counts are true unless they are given.
+# Sizes and counts are true unless they are given.  An empty value has no kind; others are
+# of bigint unless told.
 sub build_value
 {
 	my (%value) = @_;
@@ -155,16 +181,19 @@ sub build_value
 	my @slices = @{ $value{slices} || [] };
 	my @recent = @{ $value{recent} || [] };
 	my @deleted = @{ $value{deleted} || [] };
+	my $nslices = $value{nslices} // scalar(@slices);
+	my $nrecent = $value{nrecent} // scalar(@recent);
+	my $ndeleted = $value{ndeleted} // scalar(@deleted);
+	my $is_empty = $nslices + $nrecent + $ndeleted == 0;
 	my $bytes = pack(
-		'CCCCvvQ<*',
-		$value{version} // 1, $value{flags} // 0, $region_size,
-		$value{nslices} // scalar(@slices),
-		$value{nrecent} // scalar(@recent),
+		'CCCCvCCQ<*',
+		$value{version} // 1, $value{flags} // 0, $region_size, $nslices, $nrecent,
+		$is_empty ? 0 : $value{kind} // 1,
 		$value{reserved} // 0, @recent);
 
 	$bytes .= pack(
 		'VQ<Q<Q<d<',
-		$value{ndeleted} // scalar(@deleted),
+		$ndeleted,
 		$value{elements} // 0,
 		$value{capacity} // 1000,
 		$value{seed} // 0,

@@ -133,6 +133,29 @@ del_many(Subject *subject, uint32_t first, uint32_t count)
 	}
 }
 
+/* Absent from now on, whether it was there or not. */
+static void
+exclude(Subject *subject, uint32_t element)
+{
+	uint64_t	hash = hash_of(subject, element);
+	FavStatus	status = fav_editor_exclude(&subject->editor, hash);
+
+	check_status(subject, status);
+	REQUIRE(status != FAV_OK || !fav_editor_contains(&subject->editor, hash));
+	if (status == FAV_OK)
+		subject->present[element] = 0;
+	subject->work++;
+}
+
+/* An empty value does not say what its elements will be. */
+static void
+open_editor(Subject *subject)
+{
+	fav_editor_open(&subject->editor, &subject->value.filter);
+	if (subject->editor.filter.params.kind == FAV_KIND_NONE)
+		subject->editor.filter.params.kind = FAV_KIND_INTEGER;
+}
+
 static bool
 take_value(const Subject *subject, FavEditor *editor, Value *value)
 {
@@ -177,7 +200,7 @@ reopen(Subject *subject)
 	fav_editor_close(&subject->editor);
 	value_free(&subject->value);
 	subject->value = next;
-	fav_editor_open(&subject->editor, &subject->value.filter);
+	open_editor(subject);
 	check_members(subject);
 	subject->work += 200;
 }
@@ -225,7 +248,10 @@ operate(Subject *subject, const uint8_t *at, const uint8_t *end)
 				add(subject, element);
 				break;
 			case 1:
-				del(subject, element);
+				if (at[2] >= 0x80)
+					exclude(subject, element);
+				else
+					del(subject, element);
 				break;
 			case 2:
 				for (i = 0; i < count; i++)
@@ -272,6 +298,7 @@ begin_empty(Subject *subject, const uint8_t *choice)
 	params.seed = choice[0];
 	subject->honest = true;
 	subject->checked = true;
+	params.kind = FAV_KIND_INTEGER;
 	fav_editor_new(&subject->editor, &params);
 	REQUIRE(take_value(subject, &subject->editor, &subject->value));
 }
@@ -291,7 +318,7 @@ begin_with(Subject *subject, const uint8_t *bytes, size_t size)
 		return false;
 	}
 	subject->checked = fav_check(&value->filter, &problem) == FAV_OK;
-	fav_editor_open(&subject->editor, &value->filter);
+	open_editor(subject);
 	return true;
 }
 

@@ -170,6 +170,10 @@ value_from_editor(Value *value, FavEditor *editor)
 	fav_write(result, value->bytes);
 	CHECK_THAT(fav_open(&value->filter, value->bytes, value->size, value->size, &problem) == FAV_OK &&
 			   fav_check(&value->filter, &problem) == FAV_OK, "%s", problem.detail);
+
+	/* an empty value does not say what its elements will be */
+	if (value->filter.params.kind == FAV_KIND_NONE)
+		value->filter.params.kind = FAV_KIND_INTEGER;
 }
 
 void

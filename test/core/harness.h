@@ -69,6 +69,6 @@ typedef struct Value
 extern void value_from_editor(Value *value, FavEditor *editor);
 extern void value_free(Value *value);
 
-#define DEFAULT_PARAMS ((FavParams) {.capacity = 1000, .seed = 0, .error_rate = 0.01, .region_size = 7})
+#define DEFAULT_PARAMS ((FavParams) {.capacity = 1000, .seed = 0, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7})
 
 #endif							/* FAV_TEST_HARNESS_H */

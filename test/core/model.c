@@ -5,7 +5,8 @@
  * What is asserted:
  *
  *		- every element of the set is found, always (no false negatives);
- *		- an element is not found right after its delete;
+ *		- an element is not found right after its delete, nor at any time after it was
+ *		  excluded, until it is added again;
  *		- elements never added are found at most as often as promised.  With p
  *		  the promise and N questions, the count may exceed p * N by five
  *		  standard deviations of a binomial distribution (one check in three
@@ -38,6 +39,8 @@ typedef struct Model
 	uint32_t	universe;		/* elements are 0 .. universe - 1 */
 	uint32_t	live;
 	uint8_t    *present;		/* the exact set */
+	uint8_t    *excluded;		/* and not added since: certainly absent */
+	bool		excludes;		/* does this life have such? */
 	uint32_t   *list;			/* live elements, in any order */
 	uint32_t   *position;		/* of an element in that list */
 	uint64_t	operations;
@@ -46,6 +49,7 @@ typedef struct Model
 static uint64_t total_operations;
 static uint64_t total_deletes;
 static uint64_t total_absent;
+static uint64_t total_excluded;
 static uint64_t total_members;
 static uint64_t total_questions;
 
@@ -63,6 +67,7 @@ model_begin(Model *model, const FavParams *params, uint32_t universe, uint64_t s
 	model->random = seed;
 	model->universe = universe;
 	model->present = calloc(universe, 1);
+	model->excluded = calloc(universe, 1);
 	model->list = malloc(universe * sizeof(uint32_t));
 	model->position = malloc(universe * sizeof(uint32_t));
 	fav_editor_new(&model->editor, params);
@@ -76,6 +81,7 @@ model_end(Model *model)
 	fav_editor_close(&model->editor);
 	value_free(&model->value);
 	free(model->present);
+	free(model->excluded);
 	free(model->list);
 	free(model->position);
 	CHECK(allocated_bytes() == 0);
@@ -88,6 +94,7 @@ model_add(Model *model, uint32_t element)
 
 	CHECK(fav_editor_add(&model->editor, hash) == FAV_OK);
 	CHECK_THAT(fav_editor_contains(&model->editor, hash), "element %u is not there right after its add", element);
+	model->excluded[element] = 0;
 	if (!model->present[element])
 	{
 		model->present[element] = 1;
@@ -161,6 +168,22 @@ model_del_absent(Model *model, uint32_t element)
 	total_absent++;
 }
 
+/* Absent from now on, whether it was ever there or not. */
+static void
+model_exclude(Model *model, uint32_t element)
+{
+	uint64_t	hash = hash_of(model, element);
+
+	CHECK(fav_editor_exclude(&model->editor, hash) == FAV_OK);
+	CHECK_THAT(!fav_editor_contains(&model->editor, hash), "element %u is there right after it was excluded", element);
+	if (model->present[element])
+		model_forget(model, element);
+	else
+		model->operations++;
+	model->excluded[element] = 1;
+	total_excluded++;
+}
+
 static inline uint32_t
 random_element(Model *model)
 {
@@ -195,6 +218,9 @@ check_members(Model *model)
 		CHECK_THAT(fav_contains(&model->value.filter, hash_of(model, model->list[i])),
 				   "false negative: element %u", model->list[i]);
 	total_members += model->live;
+	for (i = 0; i < model->universe; i++)
+		if (model->excluded[i])
+			CHECK_THAT(!fav_contains(&model->value.filter, hash_of(model, i)), "element %u was excluded", i);
 }
 
 static void
@@ -252,6 +278,8 @@ step(Model *model, uint32_t adding)
 	}
 	else if (what <= 160)
 		model_del_absent(model, random_element(model));
+	else if (what <= 180 && model->excludes)
+		model_exclude(model, random_element(model));
 	else if (random_below(&model->random, 100) < adding)
 		model_add(model, random_element(model));
 	else if (model->live > 0)
@@ -285,6 +313,7 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 			   params->error_rate, params->region_size, (unsigned long long) params->capacity,
 			   universe / 2, (unsigned long long) seed);
 	model_begin(&model, params, universe, seed);
+	model.excludes = random_below(&model.random, 3) == 0;
 	while (model.live < universe / 2)
 		step(&model, 90);
 	check_all(&model, questions);
@@ -318,7 +347,7 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 static void
 growth(double error_rate, uint32_t region_size, uint64_t seed)
 {
-	FavParams	params = {.capacity = 1000, .error_rate = error_rate, .region_size = region_size, .seed = seed};
+	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = region_size, .seed = seed};
 	uint32_t	target = 1000000;
 	uint32_t	questions = error_rate < 0.0005 ? 1000000 : 200000;
 	Model		model;
@@ -362,7 +391,7 @@ all_rates_and_sizes(uint64_t *random)
 	for (i = 0; i < sizeof(error_rates) / sizeof(error_rates[0]); i++)
 		for (j = 0; j < sizeof(region_sizes) / sizeof(region_sizes[0]); j++)
 		{
-			FavParams	params = {.error_rate = error_rates[i], .region_size = region_sizes[j]};
+			FavParams	params = {.kind = FAV_KIND_INTEGER, .error_rate = error_rates[i], .region_size = region_sizes[j]};
 
 			/* exact, never a slice; then around the first slice */
 			params.seed = next_random(random);
@@ -394,9 +423,9 @@ main(int argc, char **argv)
 		growth(0.2, 3, next_random(&random));
 		growth(0.01, 7, next_random(&random));
 		growth(0.0001, 10, next_random(&random));
-		printf("model: %.1f million operations, of which %.1f million deletes and %.1f million of what is absent; %.1f million questions for members, "
+		printf("model: %.1f million operations, of which %.1f million deletes, %.1f million of what is absent and %.1f million exclusions; %.1f million questions for members, "
 			   "%.1f million for others; %.0f s\n",
-			   (double) total_operations / 1e6, (double) total_deletes / 1e6, (double) total_absent / 1e6, (double) total_members / 1e6,
+			   (double) total_operations / 1e6, (double) total_deletes / 1e6, (double) total_absent / 1e6, (double) total_excluded / 1e6, (double) total_members / 1e6,
 			   (double) total_questions / 1e6, (double) (clock() - start) / CLOCKS_PER_SEC);
 		fflush(stdout);
 	}

@@ -99,7 +99,7 @@ fresh_size(const FavParams *params, const uint64_t *elements, size_t count)
 static void
 original_protocol(void)
 {
-	FavParams	params = {.capacity = 100000, .error_rate = 0.01, .region_size = 7, .seed = seed};
+	FavParams	params = {.capacity = 100000, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .seed = seed};
 	uint64_t	tenth = params.capacity / 10;
 	FavEditor	editor;
 	Value		value;
@@ -166,7 +166,7 @@ static void
 space(void)
 {
 	static const size_t built[] = {10000, 30000, 100000, 1000000};
-	FavParams	params = {.capacity = 100000, .error_rate = 0.01, .region_size = 7, .seed = seed};
+	FavParams	params = {.capacity = 100000, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .seed = seed};
 	uint64_t   *elements = malloc(1000000 * sizeof(uint64_t));
 	FavEditor	editor;
 	Value		value;
@@ -320,7 +320,7 @@ churn(uint64_t capacity, bool fifo)
 			   fifo ? "the oldest" : "any");
 	printf("protocol: %d live elements, capacity %llu, one added and %s deleted:\n", LIVE,
 		   (unsigned long long) capacity, fifo ? "the oldest" : "any other");
-	churn->params = (FavParams) {.capacity = capacity, .error_rate = 0.01, .region_size = 7, .seed = seed};
+	churn->params = (FavParams) {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .seed = seed};
 	churn->random = seed;
 	churn->fifo = fifo;
 	fav_editor_new(&churn->editor, &churn->params);
@@ -368,7 +368,7 @@ full_slices(void)
 		printf("protocol:   error rate %-6g", rates[i]);
 		for (j = 0; j < sizeof(region_sizes) / sizeof(region_sizes[0]); j++)
 		{
-			FavParams	params = {.capacity = 100000, .error_rate = rates[i], .region_size = region_sizes[j], .seed = seed};
+			FavParams	params = {.capacity = 100000, .kind = FAV_KIND_INTEGER, .error_rate = rates[i], .region_size = region_sizes[j], .seed = seed};
 			FavSliceMeasure measure;
 			FavEditor	editor;
 			Value		value;
@@ -407,7 +407,7 @@ estimated_error(void)
 	test_begin("protocol: the estimated error agrees with the measured one");
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 	{
-		FavParams	params = {.capacity = 1000, .error_rate = rates[i], .region_size = 7, .seed = seed};
+		FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = rates[i], .region_size = 7, .seed = seed};
 		uint32_t	questions = rates[i] < 0.0005 ? 4000000 : 400000;
 		FavMeasure	measure;
 		FavEditor	editor;

@@ -47,7 +47,7 @@ save_value(const char *name, const uint8_t *bytes, size_t size)
 static void
 make(const char *name, double error_rate, uint32_t region_size, uint64_t capacity, int64_t adds, int64_t dels)
 {
-	FavParams	params = {.capacity = capacity, .error_rate = error_rate, .region_size = region_size, .seed = 2};
+	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = region_size, .seed = 2};
 	FavEditor	editor;
 	Value		value;
 	int64_t		i;
@@ -75,7 +75,7 @@ make_full(const char *name, double error_rate, uint32_t k, uint32_t nslices, uin
 
 	memset(ones, 0xff, sizeof(ones));
 	memset(&filter, 0, sizeof(filter));
-	filter.params = (FavParams) {.capacity = capacity, .error_rate = error_rate, .region_size = 1, .seed = 2};
+	filter.params = (FavParams) {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = 1, .seed = 2};
 	filter.nslices = nslices;
 	for (i = 0; i < nslices; i++)
 		filter.slices[i] = (FavSlice) {.nblocks = 1, .k = k, .bits_set = FAV_LANE_BITS, .bits_limit = FAV_LANE_BITS, .blocks = ones};
@@ -131,7 +131,7 @@ main(int argc, char **argv)
 	make("region-7", 0.2, 7, 1, 140, 30);
 	make("region-31", 0.5, 31, 1, 140, 9);
 	make("many-bits", 1e-6, 1, 1, 129, 20);
-	make("large-capacity", 0.2, 3, UINT64_C(1) << 32, 5, 1);
+	make("large-capacity", 0.2, 3, UINT64_C(1) << 31, 5, 1);
 	make_full("full-k1", 1e-6, 1, 1, 1);
 	make_full("full-k32", 1.0, 32, 2, 1);
 	make_full("full-chain", 0.01, 5, FAV_MAX_SLICES, 1);

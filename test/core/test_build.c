@@ -102,10 +102,10 @@ static void
 test_same_bytes(void)
 {
 	static const FavParams kinds[] = {
-		{.capacity = 0, .error_rate = 0.01, .region_size = 7},
-		{.capacity = 100000, .error_rate = 0.001, .region_size = 7},
-		{.capacity = 1, .error_rate = 0.3, .region_size = 1},
-		{.capacity = 0, .error_rate = 0.00001, .region_size = 13},
+		{.capacity = 0, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7},
+		{.capacity = 100000, .kind = FAV_KIND_INTEGER, .error_rate = 0.001, .region_size = 7},
+		{.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.3, .region_size = 1},
+		{.capacity = 0, .kind = FAV_KIND_INTEGER, .error_rate = 0.00001, .region_size = 13},
 	};
 	static const size_t counts[] = {FAV_RECENT_MAX + 1, 5000, 70000};
 	size_t		k;
@@ -226,7 +226,7 @@ test_changed(void)
 static void
 test_memory(void)
 {
-	FavParams	huge = {.capacity = UINT64_C(1) << 40, .error_rate = 0.01, .region_size = 7};
+	FavParams	huge = {.capacity = UINT64_C(1) << 40, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	FavEditor	editor;
 
 	test_begin("build: without memory, or too large, nothing is left behind");

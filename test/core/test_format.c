@@ -13,7 +13,7 @@
 static void
 make_value(Value *value, uint32_t region_size)
 {
-	FavParams	params = {.capacity = 300, .error_rate = 0.05, .region_size = region_size, .seed = 7};
+	FavParams	params = {.capacity = 300, .kind = FAV_KIND_INTEGER, .error_rate = 0.05, .region_size = region_size, .seed = 7};
 	FavEditor	editor;
 	int64_t		i;
 
@@ -97,10 +97,12 @@ test_header(const Value *value)
 		{"version 0", FAV_AT_VERSION, 1, 0, "Format version is 0"},
 		{"version 2", FAV_AT_VERSION, 1, 2, "Format version is 2"},
 		{"version 255", FAV_AT_VERSION, 1, 255, "Format version is 255"},
-		{"flags 1", FAV_AT_FLAGS, 1, 1, "Flags and reserved"},
-		{"flags 128", FAV_AT_FLAGS, 1, 128, "Flags and reserved"},
-		{"reserved, first byte", FAV_AT_RESERVED, 1, 1, "Flags and reserved"},
-		{"reserved, second byte", FAV_AT_RESERVED + 1, 1, 0x80, "Flags and reserved"},
+		{"flags 2", FAV_AT_FLAGS, 1, 2, "Unknown flags and reserved"},
+		{"flags 128", FAV_AT_FLAGS, 1, 128, "Unknown flags and reserved"},
+		{"reserved", FAV_AT_RESERVED, 1, 1, "Unknown flags and reserved"},
+		{"no kind", FAV_AT_KIND, 1, FAV_KIND_NONE, "if and only if it is not empty"},
+		{"kind 6", FAV_AT_KIND, 1, FAV_KIND_PAIR + 1, "kind of its elements is 6"},
+		{"kind 255", FAV_AT_KIND, 1, 255, "kind of its elements is 255"},
 		{"region size 0", FAV_AT_REGION_SIZE, 1, 0, "Region size is 0"},
 		{"region size 32", FAV_AT_REGION_SIZE, 1, 32, "Region size is 32"},
 		{"region size 255", FAV_AT_REGION_SIZE, 1, 255, "Region size is 255"},
@@ -259,6 +261,7 @@ test_huge(void)
 		bytes[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
 		bytes[FAV_AT_REGION_SIZE] = FAV_MAX_REGION_SIZE;
 		bytes[FAV_AT_NSLICES] = (uint8_t) slices;
+		bytes[FAV_AT_KIND] = FAV_KIND_INTEGER;
 		fav_store32(bytes + fav_params_offset(0) + FAV_PARAMS_AT_NDELETED, UINT32_MAX);
 		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_CAPACITY, FAV_MAX_ELEMENTS);
 		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_ERROR_RATE, rate_bits);

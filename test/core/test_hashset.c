@@ -439,7 +439,7 @@ build_both(FavHashSet *set)
 	spans = fav_hashset_spans(set, &nspans);
 	for (i = 0; i < nspans; i++)
 		total += spans[i].count;
-	CHECK(fav_editor_build_spans(&editor, &(FavParams) {.capacity = total, .error_rate = 0.01, .region_size = 7},
+	CHECK(fav_editor_build_spans(&editor, &(FavParams) {.capacity = total, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7},
 								 spans, nspans) == FAV_OK);
 	value_from_editor(&expected, &editor);
 	fav_editor_close(&editor);

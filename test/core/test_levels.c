@@ -234,7 +234,7 @@ check(Life *life)
 static void
 live(double error_rate, uint32_t region_size, uint32_t universe, uint32_t changes, uint64_t seed)
 {
-	FavParams	params = {.capacity = 1000, .error_rate = error_rate, .region_size = region_size, .seed = seed};
+	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = region_size, .seed = seed};
 	Life		life;
 	FavEditor	editor;
 	bool		there = false;

@@ -81,7 +81,7 @@ make_half(Value *value, const Sources *sources, const FavParams *params, size_t 
 static void
 make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ndeleted)
 {
-	FavParams	params = {.capacity = capacity, .error_rate = 0.01, .region_size = 7};
+	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	uint64_t	stride = UINT64_MAX / nhashes;
 	uint8_t    *deleted = malloc(8 * ndeleted);
 	FavFilter	full;

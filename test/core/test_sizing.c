@@ -140,7 +140,7 @@ test_limits(void)
 	CHECK(!fav_size_slice(&slice, 0.005, 7, UINT64_C(1000000000)));
 	CHECK(!fav_size_slice(&slice, 0.005, 7, UINT64_MAX));
 	CHECK(!fav_size_slice(&slice, 0.5, 1, UINT64_MAX));
-	CHECK(fav_size_slice(&slice, 0.005, 7, UINT64_C(600000000)));
+	CHECK(fav_size_slice(&slice, 0.005, 7, UINT64_C(300000000)));
 	CHECK(fav_slice_bytes(&slice, 7) <= FAV_MAX_SIZE);
 	for (i = 0; i < sizeof(tiny) / sizeof(tiny[0]); i++)
 		if (fav_size_slice(&slice, tiny[i], 7, 1000))

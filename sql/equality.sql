@@ -1,0 +1,149 @@
+-- Filters are equal if their bytes are, wherever they are stored, in every way SQL compares values.
+
+SELECT a = b AS "=", a <> b AS "<>", a < b AS "<", a <= b AS "<=", a > b AS ">", a >= b AS ">=", a IS DISTINCT FROM b AS is_distinct,
+	fav_cmp(a, b) = -fav_cmp(b, a) AS antisymmetric, (fav_hash(a) = fav_hash(b)) AS same_hash, (fav_hash_extended(a, 7) = fav_hash_extended(b, 7)) AS same_hash_extended
+FROM (VALUES (fav_new(), fav_new()), (fav_add(NULL, 1), fav_add(fav_new(), '1'::bigint)), (fav_add(NULL, 1), fav_add(NULL, 2)),
+	(fav_add(NULL, 1), fav_add(NULL, '1')), (fav_new(), fav_new(seed => 1)), (fav_new(), fav_new(1001)), (fav_new(), fav_add(NULL, 1)),
+	(fav_add(NULL, 1), fav_del(fav_add(NULL, ARRAY[1, 2]), 2)), (NULL, fav_new())) v (a, b);
+SELECT NULL::fav = NULL::fav AS null_is_null, NULL::fav IS NOT DISTINCT FROM NULL::fav AS not_distinct, fav_hash_extended(fav_new(), 1) = fav_hash_extended(fav_new(), 2) AS seed_matters;
+
+-- The same values in their rows and out of line, with compression and without.  Number 3
+-- differs from 1 in one element at the end, 4 in its seed.
+CREATE TABLE same (id int, way text, f fav);
+CREATE TABLE compressed (id int, way text, f fav);
+ALTER TABLE compressed ALTER f SET STORAGE MAIN;
+CREATE TEMP TABLE made AS
+SELECT size, n, v.* FROM (VALUES ('small', 50), ('sliced', 500), ('large', 50000)) s (size, n),
+	LATERAL (VALUES (1, fav_add(fav_new(100000), ARRAY(SELECT generate_series(1, n)))), (2, fav_add(fav_new(100000), ARRAY(SELECT generate_series(1, n)))),
+		(3, fav_add(fav_new(100000), ARRAY(SELECT generate_series(1, n - 1) UNION ALL SELECT 0))),
+		(4, fav_add(fav_new(100000, seed => 1), ARRAY(SELECT generate_series(1, n))))) v (id, f);
+INSERT INTO same SELECT id, size, f FROM made;
+INSERT INTO compressed SELECT id, size, f FROM made;
+CREATE TEMP VIEW all_ways AS
+SELECT 'stored' AS kept, * FROM same UNION ALL SELECT 'compressed', * FROM compressed UNION ALL SELECT 'made', id, way, f::bytea::fav FROM same;
+SELECT a.way, count(*) AS compared, count(*) FILTER (WHERE (a.f = b.f) <> (a.f::bytea = b.f::bytea)) AS wrong_equality,
+	count(*) FILTER (WHERE (a.f <> b.f) <> (a.f::bytea <> b.f::bytea)) AS wrong_inequality,
+	count(*) FILTER (WHERE sign(fav_cmp(a.f, b.f)) <> CASE WHEN a.f::bytea < b.f::bytea THEN -1 WHEN a.f::bytea > b.f::bytea THEN 1 ELSE 0 END) AS wrong_order,
+	count(*) FILTER (WHERE a.f = b.f AND (fav_hash(a.f) <> fav_hash(b.f) OR fav_hash_extended(a.f, 3) <> fav_hash_extended(b.f, 3))) AS wrong_hash,
+	count(*) FILTER (WHERE a.f = b.f) AS equal
+FROM all_ways a JOIN all_ways b USING (way) GROUP BY a.way ORDER BY a.way;
+SELECT count(*) FILTER (WHERE sign(fav_cmp(a.f, b.f)) <> CASE WHEN a.f::bytea < b.f::bytea THEN -1 WHEN a.f::bytea > b.f::bytea THEN 1 ELSE 0 END) AS wrong_order
+FROM same a, compressed b WHERE a.way <> b.way;
+
+-- Large values that differ only after their heads: a bit of the last block, moved
+CREATE TABLE late (id int, f fav);
+INSERT INTO late SELECT 1, f FROM same WHERE way = 'large' AND id = 1;
+INSERT INTO late SELECT 2, overlay(b PLACING set_byte(set_byte('\x0000'::bytea, 0, get_byte(b, at + 1)), 1, get_byte(b, at)) FROM at + 1)::fav
+FROM (SELECT f::bytea AS b FROM late) l, LATERAL (SELECT at FROM generate_series(length(b) - 4000, length(b) - 3000) at
+	WHERE get_byte(b, at) <> get_byte(b, at + 1) AND (length(b) - at) % 32 > 2 ORDER BY at LIMIT 1) a;
+SELECT a.f = b.f AS "=", a.f <> b.f AS "<>", fav_cmp(a.f, b.f) <> 0 AS compared, fav_hash(a.f) = fav_hash(b.f) AS same_hash,
+	substr(a.f::bytea, 1, 5000) = substr(b.f::bytea, 1, 5000) AS same_head, pg_column_size(a.f) > 100000 AS large
+FROM late a, late b WHERE a.id = 1 AND b.id = 2;
+SELECT count(*) AS rows, count(DISTINCT f) AS filters FROM (SELECT f FROM late UNION ALL SELECT f FROM late UNION ALL SELECT f FROM same WHERE way = 'large' AND id = 2) a;
+
+-- DISTINCT, GROUP BY, UNION, INTERSECT, EXCEPT, by sorting and by hashing
+SET enable_hashagg = off;
+SELECT way, count(DISTINCT f) FROM all_ways GROUP BY way ORDER BY way;
+SELECT count(*) FROM (SELECT DISTINCT f FROM all_ways) a;
+SELECT count(*) AS groups, sum(n) AS rows FROM (SELECT f, count(*) AS n FROM all_ways GROUP BY f) a;
+SELECT count(*) FROM (SELECT f FROM same UNION SELECT f FROM compressed) a;
+RESET enable_hashagg;
+SET enable_sort = off;
+SELECT count(*) FROM (SELECT DISTINCT f FROM all_ways) a;
+SELECT count(*) AS groups, sum(n) AS rows FROM (SELECT f, count(*) AS n FROM all_ways GROUP BY f) a;
+SELECT count(*) FROM (SELECT f FROM same UNION SELECT f FROM compressed) a;
+SELECT count(*) FROM (SELECT f FROM same INTERSECT SELECT f FROM compressed WHERE id = 3) a;
+SELECT count(*) FROM (SELECT f FROM same EXCEPT SELECT f FROM compressed WHERE id = 2) a;
+RESET enable_sort;
+
+-- Joins
+CREATE FUNCTION is_planned_with(node text, query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN plan::text LIKE '%"' || node || '"%';
+END
+$$;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SELECT is_planned_with('Hash Join', 'SELECT FROM same a JOIN compressed b ON a.f = b.f');
+SELECT count(*) AS pairs, count(*) FILTER (WHERE a.f::bytea <> b.f::bytea) AS wrong FROM same a JOIN compressed b ON a.f = b.f;
+SET enable_mergejoin = on;
+SET enable_hashjoin = off;
+SELECT is_planned_with('Merge Join', 'SELECT FROM same a JOIN compressed b ON a.f = b.f');
+SELECT count(*) AS pairs, count(*) FILTER (WHERE a.f::bytea <> b.f::bytea) AS wrong FROM same a JOIN compressed b ON a.f = b.f;
+RESET enable_nestloop;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+SELECT count(*) FROM same WHERE f IN (SELECT f FROM compressed WHERE id = 1);
+SELECT way, array_agg(id ORDER BY f, id) = array_agg(id ORDER BY f::bytea, id) AS same_order FROM same GROUP BY way ORDER BY way;
+
+-- Indexes: a btree for filters that fit a page, a hash for all
+CREATE TABLE indexed (id int, f fav);
+INSERT INTO indexed SELECT i, fav_add(NULL, i) FROM generate_series(1, 300) i;
+CREATE UNIQUE INDEX indexed_btree ON indexed (f);
+SET enable_seqscan = off;
+SELECT is_planned_with('indexed_btree', 'SELECT id FROM indexed WHERE f = fav_add(NULL, 42)');
+SELECT id FROM indexed WHERE f = fav_add(NULL, 42);
+SELECT count(*) FROM indexed WHERE f < fav_add(NULL, 42) OR f >= fav_add(NULL, 42);
+SELECT count(*) AS out_of_order FROM (SELECT f, lag(f) OVER (ORDER BY f) AS before FROM indexed) a WHERE before >= f;
+INSERT INTO indexed VALUES (0, fav_add(NULL, 7));
+DROP INDEX indexed_btree;
+INSERT INTO indexed SELECT -id, f FROM same WHERE way = 'large';
+CREATE INDEX indexed_hash ON indexed USING hash (f);
+SELECT is_planned_with('indexed_hash', 'SELECT id FROM indexed WHERE f = fav_add(NULL, 42)');
+SELECT id FROM indexed WHERE f = fav_add(NULL, 42);
+SELECT id FROM indexed WHERE f = (SELECT f FROM compressed WHERE way = 'large' AND id = 3);
+SELECT id FROM indexed WHERE f = (SELECT f FROM compressed WHERE way = 'large' AND id = 1) ORDER BY id;
+RESET enable_seqscan;
+DROP TABLE indexed;
+
+-- A partition for each hash
+CREATE TABLE parted (id int, f fav) PARTITION BY HASH (f);
+CREATE TABLE parted_0 PARTITION OF parted FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO parted SELECT i, fav_add(NULL, i) FROM generate_series(1, 100) i;
+SELECT count(*) AS rows, count(DISTINCT tableoid) AS partitions FROM parted;
+SELECT id FROM parted WHERE f = fav_add(NULL, 42);
+DROP TABLE parted;
+
+-- A trigger that fires only where something has changed
+CREATE TABLE readers (id int PRIMARY KEY, hidden fav);
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'reader % has changed', new.id; RETURN new; END $$;
+CREATE TRIGGER tell BEFORE UPDATE ON readers FOR EACH ROW WHEN (old.hidden IS DISTINCT FROM new.hidden) EXECUTE FUNCTION tell();
+INSERT INTO readers SELECT id, f FROM same WHERE way = 'large' AND id IN (1, 3);
+INSERT INTO readers VALUES (5, fav_add(NULL, 1)), (6, NULL);
+-- these are there already
+UPDATE readers SET hidden = hidden + 50000 WHERE id = 1;
+UPDATE readers SET hidden = hidden + 1 WHERE id = 5;
+-- these are not
+UPDATE readers SET hidden = fav_add(hidden, 1000000) WHERE id = 1;
+UPDATE readers SET hidden = fav_add(hidden, 2) WHERE id IN (5, 6);
+UPDATE readers SET hidden = NULL WHERE id = 3;
+-- neither does this change anything
+UPDATE readers SET hidden = NULL WHERE id = 3;
+UPDATE readers SET hidden = hidden - 1000001;
+-- a table that suppresses updates without a change does so for filters too
+CREATE TRIGGER suppress BEFORE UPDATE ON readers FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+UPDATE readers SET hidden = hidden - 1000001;
+DROP TABLE readers;
+DROP FUNCTION tell;
+
+-- A publication of a table without a key: rows are found by all of their columns.  (That they
+-- are found on the other side is for t/replication.pl.)
+CREATE TABLE keyless (hidden fav);
+ALTER TABLE keyless REPLICA IDENTITY FULL;
+SET client_min_messages = error; -- wal_level may be too low to publish anything
+CREATE PUBLICATION keyless FOR TABLE keyless;
+RESET client_min_messages;
+INSERT INTO keyless VALUES (fav_add(NULL, 1)), (fav_add(NULL, 2)), (NULL);
+UPDATE keyless SET hidden = hidden + 3 WHERE hidden = fav_add(NULL, 1);
+DELETE FROM keyless WHERE hidden = fav_add(NULL, 2);
+SELECT hidden @> 1 AS "1", hidden @> 3 AS "3" FROM keyless ORDER BY hidden;
+DROP PUBLICATION keyless;
+DROP TABLE keyless;
+
+DROP VIEW all_ways;
+DROP FUNCTION is_planned_with;
+DROP TABLE same, compressed, late, made;

@@ -1,0 +1,88 @@
+-- Installing the extension changes no query that does not mention it: whatever an untyped
+-- parameter was taken for before, it is taken for after.
+
+-- Types of a user, besides the server's
+CREATE SCHEMA harmless;
+CREATE TYPE harmless.mood AS ENUM ('calm', 'angry');
+CREATE TYPE harmless.place AS (x float8, y float8);
+CREATE TYPE harmless.floats AS RANGE (subtype = float8);
+CREATE DOMAIN harmless.handle AS text;
+CREATE DOMAIN harmless.number AS bigint;
+
+-- What does PostgreSQL take $1 for, in "$1 operator type" and in "type operator $1"?  An
+-- SQLSTATE where it cannot tell.
+CREATE TYPE harmless.meaning AS (operator text, type text, side text, parameter text);
+CREATE FUNCTION harmless.meanings(operators text[]) RETURNS SETOF harmless.meaning LANGUAGE plpgsql AS $$
+DECLARE
+	m harmless.meaning;
+BEGIN
+	FOR m.operator, m.type, m.side IN
+		SELECT o, format_type(t.oid, NULL), s FROM unnest(operators) o, pg_type t, unnest(ARRAY['left', 'right']) s
+		WHERE t.typnamespace IN ('pg_catalog'::regnamespace, 'harmless'::regnamespace) AND t.typtype <> 'p'
+			AND NOT EXISTS (SELECT FROM pg_class WHERE oid = t.typrelid AND relkind <> 'c')
+	LOOP
+		BEGIN
+			EXECUTE 'PREPARE harmless AS SELECT ' || CASE m.side WHEN 'left' THEN format('$1 %s NULL::%s', m.operator, m.type)
+				ELSE format('NULL::%s %s $1', m.type, m.operator) END;
+			SELECT parameter_types::text INTO m.parameter FROM pg_prepared_statements WHERE name = 'harmless';
+			DEALLOCATE harmless;
+		EXCEPTION WHEN OTHERS THEN
+			m.parameter := SQLSTATE;
+		END;
+		RETURN NEXT m;
+	END LOOP;
+END
+$$;
+
+-- Every operator name of the extension, with it and without it.  (A variable outlives what is
+-- rolled back.)
+CREATE TABLE harmless.before OF harmless.meaning;
+CREATE TABLE harmless.after OF harmless.meaning;
+INSERT INTO harmless.after
+SELECT m.* FROM (SELECT array_agg(DISTINCT oprname::text) AS names FROM pg_operator WHERE 'fav'::regtype IN (oprleft, oprright)) o, harmless.meanings(names) m;
+SET client_min_messages = warning;
+DO $$
+DECLARE
+	names text[] := (SELECT array_agg(DISTINCT operator) FROM harmless.after);
+	found harmless.meaning[];
+BEGIN
+	BEGIN
+		DROP EXTENSION fav CASCADE;
+		found := ARRAY(SELECT m FROM harmless.meanings(names) m);
+		RAISE EXCEPTION USING ERRCODE = 'FAV00';
+	EXCEPTION WHEN SQLSTATE 'FAV00' THEN
+		NULL;
+	END;
+	INSERT INTO harmless.before SELECT * FROM unnest(found);
+END
+$$;
+RESET client_min_messages;
+SELECT array_agg(DISTINCT operator COLLATE "C") AS operators, count(*) > 3000 AS tried, count(*) FILTER (WHERE b.parameter LIKE '{%') > 1000 AS valid,
+	count(*) FILTER (WHERE a.operator IS NULL) AS missing
+FROM harmless.before b LEFT JOIN harmless.after a USING (operator, type, side);
+
+-- What had a meaning has the same one.  (Extended statistics are not for subtracting: their types cast to
+-- text, so that "$1 - statistics" meant jsonb - text, and to bytea.)
+SELECT operator, side, type, b.parameter AS before, a.parameter AS after
+FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
+WHERE b.parameter LIKE '{%' AND a.parameter <> b.parameter AND (operator <> '-' OR type NOT IN ('pg_ndistinct', 'pg_dependencies', 'pg_mcv_list'))
+ORDER BY 1, 2, 3;
+
+-- What had none and has one now takes a filter
+SELECT operator, side, a.parameter, count(*) > 0 AS some FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
+WHERE b.parameter NOT LIKE '{%' AND a.parameter LIKE '{%' GROUP BY operator, side, a.parameter ORDER BY operator COLLATE "C", side, a.parameter;
+
+-- Queries that other operators would break
+CREATE TABLE harmless.posts (id bigint, tags text[], ids bigint[], meta jsonb, key text, day date, span int4range);
+PREPARE tags AS SELECT FROM harmless.posts WHERE tags && $1;
+PREPARE tags_left AS SELECT FROM harmless.posts WHERE $1 && tags;
+PREPARE all_tags AS SELECT FROM harmless.posts WHERE $1 @> tags;
+PREPARE ids AS SELECT FROM harmless.posts WHERE $1 @> ids AND ids <@ $2 AND $3 && ids;
+PREPARE json AS SELECT meta - $1, $2 - key, $3 || meta FROM harmless.posts WHERE $4 @> meta;
+PREPARE dates AS SELECT $1 - day, day - $2 FROM harmless.posts WHERE span @> $3 AND $4 <@ span;
+PREPARE numbers AS SELECT $1 + id, $2 - id, id || $3, $4 || key FROM harmless.posts WHERE id = $5 AND $6 < key;
+SELECT name, parameter_types FROM pg_prepared_statements ORDER BY name COLLATE "C";
+DEALLOCATE ALL;
+SET client_min_messages = warning;
+DROP SCHEMA harmless CASCADE;
+RESET client_min_messages;

@@ -1,0 +1,198 @@
+-- A filter knows what it holds: every call gives the right answer or names both kinds.
+
+-- A filter of each kind in each way it is kept: in its row without slices, with slices, out of
+-- line.  Number 42 is in each, number 43 is not.
+CREATE TABLE kinds (size text, kind text, f fav);
+INSERT INTO kinds
+SELECT size, kind, f FROM (VALUES ('small', 1), ('sliced', 300), ('large', 30000)) s (size, n),
+	LATERAL (SELECT array_agg(i) AS numbers FROM generate_series(1000::bigint, 999 + n) i) e,
+	LATERAL (VALUES
+		('bigint', fav_add(fav_add(fav_new(error_rate => 0.00001), numbers), 42)),
+		('text', fav_add(fav_add(fav_new(error_rate => 0.00001), numbers::text[]), '42'::text)),
+		('uuid', fav_add(fav_add(fav_new(error_rate => 0.00001), ARRAY(SELECT lpad(i::text, 32, '0')::uuid FROM unnest(numbers) i)), lpad('42', 32, '0')::uuid)),
+		('bytea', fav_add(fav_add(fav_new(error_rate => 0.00001), ARRAY(SELECT int8send(i) FROM unnest(numbers) i)), '\x42'::bytea)),
+		('pair', fav_add((SELECT fav_agg(i, i + 1) FROM unnest(numbers) i), 42, 43)),
+		('empty', fav_new(n)),
+		('NULL', NULL::fav)) k (kind, f);
+SELECT size, array_agg(DISTINCT (fav_stats(f)).slices > 0) AS slices, bool_or(pg_column_size(f) > 32768) AS out_of_line
+FROM kinds WHERE kind NOT IN ('empty', 'NULL') GROUP BY size ORDER BY size;
+SELECT kind, array_agg(DISTINCT (fav_stats(f)).kind) AS kinds FROM kinds GROUP BY kind ORDER BY kind;
+
+-- Every element in every call.  An answer is what the call gives for 42 and for 43, or an SQLSTATE.
+CREATE TABLE elements (element text, present text, absent text);
+INSERT INTO elements VALUES
+	('bigint', '42::bigint', '43::bigint'),
+	('smallint', '42::smallint', '43::smallint'),
+	('text, a number', '''42''::text', '''43''::text'),
+	('text, a uuid', '''00000000-0000-0000-0000-000000000042''::text', '''00000000-0000-0000-0000-000000000043''::text'),
+	('text, neither', '''x''::text', '''''::text'),
+	('uuid', '''00000000-0000-0000-0000-000000000042''::uuid', '''00000000-0000-0000-0000-000000000043''::uuid'),
+	('bytea', '''\x42''::bytea', '''\x43''::bytea'),
+	('pair', '42, 43', '43, 42');
+CREATE TABLE calls (call text, expression text, takes_pair boolean);
+INSERT INTO calls VALUES
+	('contains', 'fav_contains(f, E)', true), ('@>', 'f @> E', false), ('<@', 'E <@ f', false),
+	('any', 'fav_contains_any(f, ARRAY[E])', false), ('all', 'fav_contains_all(f, ARRAY[NULL, E]) IS NOT false', false),
+	('filter', 'fav_filter(f, ARRAY[E]) = ''{}''', false),
+	('add', 'fav_contains(fav_add(f, E), E)', true), ('add[]', 'fav_contains(fav_add(f, ARRAY[E, NULL]), E)', false),
+	('added', 'fav_add(f, E) IS DISTINCT FROM f', true),
+	('del', 'fav_contains(fav_del(f, E), E)', true), ('del[]', 'fav_contains(fav_del(f, ARRAY[E]), E)', false),
+	('deleted', 'fav_del(f, E) IS DISTINCT FROM f', true),
+	('exclude', 'fav_contains(fav_exclude(f, E), E)', true), ('exclude[]', 'fav_contains(fav_exclude(f, ARRAY[E]), E)', false),
+	('levels', 'fav_contains(NULL, NULL, coalesce(f, fav_new()), E)', false);
+CREATE FUNCTION with_element(expression text, element text) RETURNS text LANGUAGE sql AS
+$$ SELECT regexp_replace(expression, '\mE\M', replace(element, '\', '\\'), 'g') $$;
+CREATE FUNCTION answer(size text, kind text, expression text, OUT answer text, OUT error text) LANGUAGE plpgsql AS $$
+DECLARE
+	hint text;
+BEGIN
+	EXECUTE format('SELECT %s FROM kinds WHERE size = %L AND kind = %L', expression, size, kind) INTO answer;
+	answer := left(answer, 1);
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+	answer := SQLSTATE;
+	error := concat_ws('. ', SQLERRM, nullif(hint, ''));
+END
+$$;
+CREATE TABLE answers AS
+SELECT size, kind, element, call, CASE WHEN p.answer = a.answer AND p.error IS NOT NULL THEN p.answer ELSE concat(p.answer, ' ', a.answer) END AS answer, p.error
+FROM kinds, elements, calls, LATERAL answer(size, kind, with_element(expression, present)) p, LATERAL answer(size, kind, with_element(expression, absent)) a
+WHERE takes_pair OR element <> 'pair';
+SELECT kind AS filter, element, max(answer) FILTER (WHERE call = 'contains') AS contains, max(answer) FILTER (WHERE call = '@>') AS "@>", max(answer) FILTER (WHERE call = '<@') AS "<@",
+	max(answer) FILTER (WHERE call = 'any') AS "any", max(answer) FILTER (WHERE call = 'all') AS "all", max(answer) FILTER (WHERE call = 'filter') AS filter,
+	max(answer) FILTER (WHERE call = 'add') AS add, max(answer) FILTER (WHERE call = 'add[]') AS "add[]", max(answer) FILTER (WHERE call = 'added') AS added,
+	max(answer) FILTER (WHERE call = 'del') AS del, max(answer) FILTER (WHERE call = 'del[]') AS "del[]", max(answer) FILTER (WHERE call = 'deleted') AS deleted,
+	max(answer) FILTER (WHERE call = 'exclude') AS exclude, max(answer) FILTER (WHERE call = 'exclude[]') AS "exclude[]", max(answer) FILTER (WHERE call = 'levels') AS levels
+FROM answers WHERE size = 'small' GROUP BY kind, element ORDER BY kind COLLATE "C", element COLLATE "C";
+
+-- The errors are the same for all calls, and name both kinds
+\pset format unaligned
+SELECT kind AS filter, element, error FROM answers WHERE error IS NOT NULL GROUP BY 1, 2, 3 ORDER BY kind COLLATE "C", element COLLATE "C", error;
+\pset format aligned
+
+-- Filters with slices, in the row and out of line, give the same answers
+SELECT other.* FROM answers small JOIN answers other USING (kind, element, call)
+WHERE small.size = 'small' AND other.answer IS DISTINCT FROM small.answer;
+
+-- Row after row, where a filter out of line comes from a cache
+SELECT size, count(*) FILTER (WHERE fav_contains(f, i)) AS numbers, count(*) FILTER (WHERE fav_contains(f, i::text)) AS texts,
+	count(*) FILTER (WHERE i::text <@ f) AS contained, count(*) FILTER (WHERE fav_contains_any(f, ARRAY[i::text])) AS "any"
+FROM kinds, generate_series(1000::bigint, 1299) i WHERE kind = 'bigint' AND size <> 'small' GROUP BY size ORDER BY size;
+SELECT size, count(*) FILTER (WHERE fav_contains(f, lpad(i::text, 32, '0'))) AS texts
+FROM kinds, generate_series(1000::bigint, 1299) i WHERE kind = 'uuid' AND size <> 'small' GROUP BY size ORDER BY size;
+SELECT count(*) FROM kinds, generate_series(1000::bigint, 1299) i WHERE kind = 'uuid' AND size = 'large' AND fav_contains(f, i);
+SELECT count(*) FROM kinds, generate_series(1000::bigint, 1299) i WHERE kind = 'pair' AND size = 'large' AND fav_contains(f, i);
+
+-- Literals and parameters without a type, as drivers send them
+SELECT kind, fav_contains(f, '42') AS contains, f @> '42' AS "@>", '42' <@ f AS "<@", fav_contains(f, '43') AS absent, fav_count(fav_add(f, '43')) AS added,
+	fav_count(f + '43') AS plus, fav_count(fav_del(f, '42')) AS deleted, fav_contains(fav_exclude(f, '42'), '42') AS excluded
+FROM kinds WHERE kind IN ('bigint', 'text') AND size = 'small' ORDER BY kind;
+PREPARE contains AS SELECT fav_contains(f, $1) AS contains, f @> $1 AS "@>", $1 <@ f AS "<@" FROM kinds WHERE size = 'large' AND kind = $2;
+PREPARE change AS SELECT fav_contains(fav_add(f, $1), $1) AS add, fav_contains(fav_del(f, $1), $1) AS del, fav_contains(fav_exclude(f, $1), $1) AS exclude, (f + $1) @> $1 AS "+"
+FROM kinds WHERE size = 'small' AND kind = $2;
+SELECT name, parameter_types FROM pg_prepared_statements ORDER BY name;
+EXECUTE contains('42', 'bigint');
+EXECUTE contains('43', 'bigint');
+EXECUTE contains(' 42 ', 'bigint');
+EXECUTE contains('00000000-0000-0000-0000-000000000042', 'uuid');
+EXECUTE contains('{00000000000000000000000000000042}', 'uuid');
+EXECUTE contains('00000000-0000-0000-0000-000000000043', 'uuid');
+EXECUTE change('43', 'bigint');
+EXECUTE change('00000000-0000-0000-0000-000000000043', 'uuid');
+EXECUTE contains('junk', 'bigint');
+EXECUTE contains('', 'bigint');
+EXECUTE contains('4.2', 'bigint');
+EXECUTE contains('9223372036854775808', 'bigint');
+EXECUTE contains('42', 'uuid');
+EXECUTE contains('42', 'bytea');
+EXECUTE contains('42', 'pair');
+EXECUTE contains(NULL, 'pair');
+EXECUTE change('junk', 'bigint');
+EXECUTE change('junk', 'uuid');
+DEALLOCATE ALL;
+-- there is no fav - text, and arrays must say what they are
+\set VERBOSITY terse
+SELECT f - '42' FROM kinds;
+SELECT fav_contains_any(f, '{42}') FROM kinds;
+\set VERBOSITY default
+
+-- An empty filter takes anything, and the first element decides
+SELECT (fav_stats(fav_add(f, 1))).kind, (fav_stats(fav_add(f, '1'))).kind, (fav_stats(fav_add(f, '{1}'::text[]))).kind,
+	(fav_stats(fav_add(f, '00000000-0000-0000-0000-000000000001'::uuid))).kind, (fav_stats(fav_add(f, '\x01'::bytea))).kind, (fav_stats(fav_add(f, 1, 2))).kind,
+	(fav_stats(fav_add(f, NULL::bigint))).kind, (fav_stats(fav_add(f, '{}'::bigint[]))).kind, (fav_stats(fav_exclude(f, 'a'))).kind
+FROM (VALUES (fav_new()), (NULL)) v (f);
+
+-- A filter that has lost all its elements has lost their kind
+SELECT n, slices, (fav_stats(f)).kind IS NULL AS no_kind, fav_contains(f, 'a') AS contains, (fav_stats(fav_add(f, 'a'))).kind, fav_add(f, 'a') @> 'a' AS found
+FROM (SELECT n, (fav_stats(f)).slices, fav_del(f, ARRAY(SELECT generate_series(1, n))) AS f
+	FROM (VALUES (1), (200)) v (n), fav_add(fav_new(1000000), ARRAY(SELECT generate_series(1, n))) f) a ORDER BY n;
+-- but not while it remembers an exclusion
+SELECT (fav_stats(f)).kind, fav_count(f) AS count FROM fav_del(fav_exclude(fav_add(NULL, 1), 2), 1) f;
+SELECT fav_add(f, 'a') FROM fav_exclude(NULL, 2) f;
+
+-- Aggregates: a kind for each type, none where there is no element
+SELECT (fav_stats(fav_agg(i))).kind AS "bigint", (fav_stats(fav_agg(i::text))).kind AS "text", (fav_stats(fav_agg(md5(i::text)::uuid))).kind AS "uuid",
+	(fav_stats(fav_agg(int8send(i)))).kind AS "bytea", (fav_stats(fav_agg(i, i))).kind AS pair, (fav_stats(fav_agg(NULL::text))).kind AS only_null,
+	(fav_stats(fav_agg(i, 0.01))).kind AS rate, (fav_stats(fav_agg(i, NULL::bigint))).kind AS half_null
+FROM generate_series(1::bigint, 200) i;
+SELECT fav_agg(a, b) = (SELECT fav_agg(a, b) FROM generate_series(20::bigint, 1, -1) a, generate_series(1::bigint, 20) b) AS same,
+	count(*) FILTER (WHERE NOT fav_contains(f, a, b)) AS missing, fav_count(f) BETWEEN 380 AND 420 AS counted
+FROM generate_series(1::bigint, 20) a, generate_series(1::bigint, 20) b,
+	(SELECT fav_agg(a, b) AS f FROM generate_series(1::bigint, 20) a, generate_series(1::bigint, 20) b) p GROUP BY f;
+SELECT fav_count(f) AS count, fav_contains(f, 1, 2) AS "(1,2)", fav_contains(f, 2, 1) AS "(2,1)"
+FROM (SELECT fav_agg(a::bigint, b::bigint) AS f FROM (VALUES (3, 4), (NULL, 5), (1, 2), (5, NULL), (1, 2)) v (a, b)) p;
+
+-- Unions: of one kind, or with an empty filter
+SELECT a.kind, b.kind, x.kind AS "union" FROM kinds a, kinds b,
+	LATERAL (SELECT coalesce(error, (SELECT (fav_stats(fav_union(a.f, b.f))).kind WHERE error IS NULL)) AS kind
+		FROM answer('small', a.kind, format('fav_union(f, (SELECT f FROM kinds WHERE size = %L AND kind = %L))', 'small', b.kind))) x
+WHERE a.size = 'small' AND b.size = 'small' AND (a.kind <= b.kind COLLATE "C") ORDER BY a.kind COLLATE "C", b.kind COLLATE "C";
+SELECT fav_union(a.f, b.f) FROM kinds a, kinds b WHERE a.size = 'small' AND b.size = 'small' AND a.kind = 'bigint' AND b.kind = 'pair';
+SELECT fav_union_agg(f) FROM kinds WHERE size = 'sliced' AND kind IN ('text', 'uuid');
+SELECT fav_union_agg(f) FROM kinds WHERE size = 'small' AND kind IN ('text', 'uuid');
+SELECT (fav_stats(fav_union_agg(f ORDER BY kind))).kind, (fav_stats(fav_union_agg(f ORDER BY kind DESC))).kind FROM kinds WHERE kind IN ('text', 'empty', 'NULL');
+SELECT (fav_stats(fav_union_agg(f))).kind AS none FROM kinds WHERE kind IN ('empty', 'NULL');
+
+-- Levels: any of them tells the kind, empty ones do not matter
+CREATE TABLE levels AS
+SELECT kind, base, exclusion FROM (SELECT array_agg(i) AS numbers FROM generate_series(1000::bigint, 1199) i) e, LATERAL (VALUES
+	('bigint', (SELECT fav_base(i, 0.01, 0) FROM unnest(numbers || 42::bigint) i), fav_exclude(NULL, 42)),
+	('text', (SELECT fav_base(i::text, 0.01, 0) FROM unnest(numbers || 42::bigint) i), fav_exclude(NULL, '42')),
+	('uuid', (SELECT fav_base(lpad(i::text, 32, '0')::uuid, 0.01, 0) FROM unnest(numbers || 42::bigint) i), fav_exclude(NULL, lpad('42', 32, '0')::uuid)),
+	('bytea', (SELECT fav_base(decode(i::text, 'hex'), 0.01, 0) FROM unnest(numbers || 42::bigint) i), fav_exclude(NULL, '\x42'::bytea))) v (kind, base, exclusion);
+SELECT kind, (fav_stats(base)).kind AS base, (fav_stats(base)).slices, (fav_stats(base)).recent, (fav_stats(exclusion)).kind AS exclusion FROM levels ORDER BY kind;
+CREATE FUNCTION answer_levels(kind text, expression text, OUT answer text) LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('SELECT %s FROM levels WHERE kind = %L', expression, kind) INTO answer;
+	answer := left(answer, 1);
+EXCEPTION WHEN OTHERS THEN
+	answer := SQLSTATE || ' ' || SQLERRM;
+END
+$$;
+SELECT kind AS filter, element, answer_levels(kind, 'fav_contains(base, NULL, fav_new(), ' || present || ')') AS in_base,
+	answer_levels(kind, 'fav_contains(base, NULL, exclusion, ' || present || ')') AS excluded
+FROM levels, elements WHERE element <> 'pair' ORDER BY kind, element COLLATE "C";
+-- the same from middle, and from a filter of the three as one
+SELECT way, kind AS filter, element, way_answer AS answer, base_answer AS in_base
+FROM levels, elements, (VALUES
+		('middle alone', 'fav_contains(NULL, base, fav_new(), E)'), ('empty base', 'fav_contains(fav_new(), base, fav_new(), E)'),
+		('empty middle', 'fav_contains(base, fav_new(), fav_new(), E)'), ('both', 'fav_contains(base, base, fav_new(), E)'),
+		('stack', 'fav_contains(fav_stack(base, NULL, fav_new()), E)'), ('stack of middle', 'fav_contains(fav_stack(NULL, base, fav_new()), E)'),
+		('stack on an empty base', 'fav_contains(fav_stack(fav_new(), base, fav_new()), E)'),
+		('copied stack', 'fav_contains((SELECT fav_stack(base, NULL, fav_new()) OFFSET 0), E)'),
+		('copied stack on an empty base', 'fav_contains((SELECT fav_stack(fav_new(), base, fav_new()) OFFSET 0), E)')) w (way, expression),
+	LATERAL (SELECT answer_levels(kind, with_element(expression, present)) AS way_answer,
+		answer_levels(kind, 'fav_contains(base, NULL, fav_new(), ' || present || ')') AS base_answer) a
+WHERE element <> 'pair' AND way_answer IS DISTINCT FROM base_answer ORDER BY 1, 2, 3;
+SELECT fav_contains(base, NULL, exclusion, 1000) AS other, fav_contains(base, base, exclusion, 42) AS excluded, fav_contains(base, fav_exclude(NULL, 42), fav_new(), 42) AS in_middle,
+	fav_contains(base, fav_exclude(NULL, 42), fav_add(NULL, '42'::bigint), '42') AS added_again, fav_stack(base, NULL, exclusion) @> '42' AS stacked,
+	(SELECT fav_stack(base, NULL, exclusion) OFFSET 0) @> '42' AS copied
+FROM levels WHERE kind = 'bigint';
+-- levels of different kinds are not those of one filter
+SELECT a.kind, b.kind, answer_levels(a.kind, format('fav_stack(base, NULL, (SELECT exclusion FROM levels WHERE kind = %L)) IS NOT NULL', b.kind)) AS recent,
+	answer_levels(a.kind, format('fav_stack(base, (SELECT base FROM levels WHERE kind = %L), fav_new()) IS NOT NULL', b.kind)) AS middle
+FROM levels a, levels b ORDER BY 1, 2;
+SELECT fav_stack(base, NULL, fav_add(NULL, 1, 2)) FROM levels WHERE kind = 'bigint';
+
+DROP TABLE kinds, elements, calls, answers, levels;
+DROP FUNCTION answer, answer_levels, with_element;

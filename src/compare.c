@@ -1,0 +1,165 @@
+/*
+ * compare.c
+ *		Equality of filters, and an order: that of their bytes.
+ *
+ * Equal bytes are not the same as equal sets: filters of the same elements may differ in
+ * how they came to hold them.  Equality is for DISTINCT, IS DISTINCT FROM and the like.
+ *
+ * Large values are out of line.  Their sizes and TOAST pointers are compared first, then
+ * their heads, which hold counts of bits and elements; only what is equal so far is
+ * loaded.
+ */
+#include "fav.h"
+
+#include "common/hashfn.h"
+
+PG_FUNCTION_INFO_V1(fav_lt);
+PG_FUNCTION_INFO_V1(fav_le);
+PG_FUNCTION_INFO_V1(fav_eq);
+PG_FUNCTION_INFO_V1(fav_ne);
+PG_FUNCTION_INFO_V1(fav_ge);
+PG_FUNCTION_INFO_V1(fav_gt);
+PG_FUNCTION_INFO_V1(fav_cmp);
+PG_FUNCTION_INFO_V1(fav_hash);
+PG_FUNCTION_INFO_V1(fav_hash_extended);
+
+static inline struct varlena *
+argument(FunctionCallInfo fcinfo, int number)
+{
+	return (struct varlena *) PG_GETARG_POINTER(number);
+}
+
+/* The beginning of a value: all of its head, at least. */
+static struct varlena *
+load_head(struct varlena *value)
+{
+	if (VARATT_IS_EXTERNAL_ONDISK(value))
+		return detoast_attr_slice(value, 0, FAV_MAX_HEAD_SIZE);
+	return pg_detoast_datum_packed(value);
+}
+
+static bool
+is_same_pointer(const struct varlena *a, const struct varlena *b)
+{
+	return VARATT_IS_EXTERNAL_ONDISK(a) && VARATT_IS_EXTERNAL_ONDISK(b) &&
+		memcmp(VARDATA_EXTERNAL(a), VARDATA_EXTERNAL(b), sizeof(struct varatt_external)) == 0;
+}
+
+static void
+release(struct varlena *loaded, const struct varlena *value)
+{
+	if (loaded != value)
+		pfree(loaded);
+}
+
+/* As far as both go. */
+static int
+compare_bytes(const struct varlena *a, const struct varlena *b)
+{
+	return memcmp(VARDATA_ANY(a), VARDATA_ANY(b), Min(VARSIZE_ANY_EXHDR(a), VARSIZE_ANY_EXHDR(b)));
+}
+
+static int
+compare(FunctionCallInfo fcinfo)
+{
+	struct varlena *a = argument(fcinfo, 0);
+	struct varlena *b = argument(fcinfo, 1);
+	Size		a_size = toast_raw_datum_size(PointerGetDatum(a));
+	Size		b_size = toast_raw_datum_size(PointerGetDatum(b));
+	struct varlena *a_bytes;
+	struct varlena *b_bytes;
+	int			result;
+
+	if (is_same_pointer(a, b))
+		return 0;
+	a_bytes = load_head(a);
+	b_bytes = load_head(b);
+	result = compare_bytes(a_bytes, b_bytes);
+	release(a_bytes, a);
+	release(b_bytes, b);
+	if (result == 0 && Min(a_size, b_size) > FAV_MAX_HEAD_SIZE)
+	{
+		a_bytes = pg_detoast_datum_packed(a);
+		b_bytes = pg_detoast_datum_packed(b);
+		result = compare_bytes(a_bytes, b_bytes);
+		release(a_bytes, a);
+		release(b_bytes, b);
+	}
+	if (result == 0)
+		result = (a_size > b_size) - (a_size < b_size);
+	return result;
+}
+
+static bool
+is_equal(FunctionCallInfo fcinfo)
+{
+	return toast_raw_datum_size(PG_GETARG_DATUM(0)) == toast_raw_datum_size(PG_GETARG_DATUM(1)) &&
+		compare(fcinfo) == 0;
+}
+
+Datum
+fav_eq(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(is_equal(fcinfo));
+}
+
+Datum
+fav_ne(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(!is_equal(fcinfo));
+}
+
+Datum
+fav_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) < 0);
+}
+
+Datum
+fav_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) <= 0);
+}
+
+Datum
+fav_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) >= 0);
+}
+
+Datum
+fav_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) > 0);
+}
+
+Datum
+fav_cmp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(compare(fcinfo));
+}
+
+/* Of the head alone, whatever the value is stored as: equal values have equal heads. */
+static uint64
+hash_head(FunctionCallInfo fcinfo, uint64 seed)
+{
+	struct varlena *value = argument(fcinfo, 0);
+	struct varlena *head = load_head(value);
+	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(head),
+										   (int) Min(VARSIZE_ANY_EXHDR(head), FAV_MAX_HEAD_SIZE), seed);
+
+	release(head, value);
+	return hash;
+}
+
+Datum
+fav_hash(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32((int32) hash_head(fcinfo, 0));
+}
+
+Datum
+fav_hash_extended(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64((int64) hash_head(fcinfo, (uint64) PG_GETARG_INT64(1)));
+}

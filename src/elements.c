@@ -1,0 +1,54 @@
+/*
+ * elements.c
+ *		Elements of another kind than those of the filter.
+ *
+ * Many drivers send parameters without a type, and PostgreSQL takes those for text.  So
+ * text is read as what the filter holds, and what cannot be read, or is of a kind that
+ * was asked for by its type, is an error.  Nothing is ever silently not there.
+ */
+#include "elements.h"
+
+#include "utils/builtins.h"
+
+const char *
+fav_kind_name(FavKind kind)
+{
+	switch (kind)
+	{
+		case FAV_KIND_INTEGER:
+			return "bigint";
+		case FAV_KIND_TEXT:
+			return "text";
+		case FAV_KIND_UUID:
+			return "uuid";
+		case FAV_KIND_BYTES:
+			return "bytea";
+		case FAV_KIND_PAIR:
+			return "pair";
+		default:
+			return NULL;
+	}
+}
+
+void
+fav_raise_other_kind(FavKind filter_kind, FavKind kind)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("filter has elements of kind %s, not %s", fav_kind_name(filter_kind), fav_kind_name(kind)),
+			 filter_kind == FAV_KIND_PAIR ? errhint("Give both numbers of the pair.") :
+			 errhint("Cast the element to %s.", fav_kind_name(filter_kind))));
+	pg_unreachable();
+}
+
+uint64_t
+fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element)
+{
+	FavKind		wanted = params->kind;
+
+	if (kind != FAV_KIND_TEXT || (wanted != FAV_KIND_INTEGER && wanted != FAV_KIND_UUID))
+		fav_raise_other_kind(wanted, kind);
+	element = DirectFunctionCall1(wanted == FAV_KIND_INTEGER ? int8in : uuid_in,
+								  CStringGetDatum(TextDatumGetCString(element)));
+	return fav_hash_datum(wanted, element, params->seed);
+}
