@@ -234,7 +234,7 @@ CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
 
 --
--- Operators.  None takes an array, and there is no fav - text: an untyped literal on the
+-- Operators.  None takes an array, and there is no fav - text or fav - bytea: an untyped literal on the
 -- left of those is taken for something else without this extension, and must remain so.
 --
 
@@ -277,8 +277,6 @@ CREATE OPERATOR <@ (LEFTARG = bytea, RIGHTARG = fav, FUNCTION = fav_contained, C
 COMMENT ON OPERATOR <@ (bytea, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bytea) IS 'add';
-CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_del);
-COMMENT ON OPERATOR - (fav, bytea) IS 'delete';
 
 --
 -- What a filter says about itself

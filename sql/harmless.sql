@@ -61,11 +61,10 @@ SELECT array_agg(DISTINCT operator COLLATE "C") AS operators, count(*) > 3000 AS
 	count(*) FILTER (WHERE a.operator IS NULL) AS missing
 FROM harmless.before b LEFT JOIN harmless.after a USING (operator, type, side);
 
--- What had a meaning has the same one.  (Extended statistics are not for subtracting: their types cast to
--- text, so that "$1 - statistics" meant jsonb - text, and to bytea.)
+-- What had a meaning has the same one.
 SELECT operator, side, type, b.parameter AS before, a.parameter AS after
 FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
-WHERE b.parameter LIKE '{%' AND a.parameter <> b.parameter AND (operator <> '-' OR type NOT IN ('pg_ndistinct', 'pg_dependencies', 'pg_mcv_list'))
+WHERE b.parameter LIKE '{%' AND a.parameter <> b.parameter
 ORDER BY 1, 2, 3;
 
 -- What had none and has one now takes a filter
