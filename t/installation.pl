@@ -38,7 +38,7 @@ SELECT pg_describe_object(d.classid, d.objid, 0) || coalesce(
 		FROM pg_proc p WHERE p.oid = d.objid)
 	WHEN 'pg_type'::regclass THEN (SELECT format(' %s %s %s %s %s %s', typlen, typstorage, typalign, typinput, typreceive, typcategory)
 		FROM pg_type t WHERE t.oid = d.objid)
-	WHEN 'pg_operator'::regclass THEN (SELECT format(' %s %s %s %s %s', oprcode, oprcom::regoperator, oprnegate, oprrest, oprjoin)
+	WHEN 'pg_operator'::regclass THEN (SELECT format(' %s %s %s %s %s', oprcode, oprcom::regoperator, oprnegate::regoperator, oprrest, oprjoin)
 		FROM pg_operator o WHERE o.oid = d.objid)
 	WHEN 'pg_class'::regclass THEN (SELECT format(' %s %s %s', relkind, relpersistence,
 			(SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
@@ -242,7 +242,7 @@ SELECT S.fav_contains(S.fav_add(NULL::S.fav, 5), 5), S.fav_add(NULL, 5) OPERATOR
 	(S.fav_stats(S.fav_new(5000))).capacity, S.fav_count(S.fav_union(S.fav_add(NULL, 1), S.fav_add(NULL, 2))),
 	(SELECT S.fav_count(S.fav_agg(i)) FROM generate_series(1::bigint, 100) i),
 	(SELECT count(*) FROM generate_series(1::bigint, 10) i WHERE S.fav_contains(S.fav_add(NULL, 5), i)),
-	S.fav_add(NULL, 'x') OPERATOR(S.||) S.fav_add(NULL, 'y') OPERATOR(S.&&) ARRAY['y']
+	(S.fav_add(NULL, 'x') OPERATOR(S.||) S.fav_add(NULL, 'y')) OPERATOR(S.@>) 'y'
 };
 my $expected = 't|t|t|{3}|5000|2|100|1|t';
 foreach my $path ('evil, pg_catalog', 'pg_catalog', "''")
