@@ -56,7 +56,7 @@
 /* Long loops look for a cancel once in so many elements. */
 #define FAV_INTERRUPT_EVERY		4096
 
-/* module.c */
+/* fav.c */
 pg_noreturn extern void fav_raise(FavStatus status);
 pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);

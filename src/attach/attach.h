@@ -32,7 +32,7 @@
 #include "fav.h"
 
 #include "catalog/pg_type.h"
-#include "elements.h"
+#include "type/elements.h"
 #include "executor/spi.h"
 #include "nodes/pg_list.h"
 #include "storage/lockdefs.h"

@@ -6,8 +6,8 @@
 #include "fav.h"
 
 #include "core/levels.h"
-#include "elements.h"
-#include "reader.h"
+#include "type/elements.h"
+#include "toast_cache.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(fav_stack);

@@ -18,7 +18,7 @@
 #include "access/xact.h"
 #include "core/levels.h"
 #include "miscadmin.h"
-#include "reader.h"
+#include "toast_cache.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"

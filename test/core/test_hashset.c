@@ -7,7 +7,7 @@
 #include "work.h"
 
 #include "server/server.h"
-#include "../../src/hashset.h"
+#include "../../src/aggregate/hashset.h"
 
 /*
  * The most steps for each hash (work.h): to sort them once, to add them one by one,

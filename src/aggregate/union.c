@@ -10,8 +10,8 @@
 #include "fav.h"
 
 #include "core/union.h"
-#include "elements.h"
-#include "hashset.h"
+#include "type/elements.h"
+#include "aggregate/hashset.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 

@@ -8,10 +8,10 @@
 #include "fav.h"
 
 #include "core/levels.h"
-#include "elements.h"
-#include "handover.h"
-#include "hashset.h"
-#include "share.h"
+#include "type/elements.h"
+#include "aggregate/handover.h"
+#include "aggregate/hashset.h"
+#include "aggregate/share.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 

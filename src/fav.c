@@ -1,5 +1,5 @@
 /*
- * module.c
+ * fav.c
  *		What all functions share: memory for the core, errors, arguments and
  *		results.
  */

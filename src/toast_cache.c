@@ -1,5 +1,5 @@
 /*
- * reader.c
+ * toast_cache.c
  *		A cache of detoasted filters, so that asking a filter for every row of a
  *		scan costs a function call and not a detoast.
  *
@@ -19,7 +19,7 @@
  * block to come from a far cache.  Where ids come in order the next one is fetched
  * ahead, see fav_reader_look_ahead().
  */
-#include "reader.h"
+#include "toast_cache.h"
 
 #include "access/table.h"
 #include "access/tableam.h"

@@ -2,7 +2,7 @@
  * handover.c
  *		See handover.h.
  */
-#include "handover.h"
+#include "aggregate/handover.h"
 
 #include "access/parallel.h"
 #include "lib/ilist.h"

@@ -1,9 +1,9 @@
 /*
- * reader.h
+ * toast_cache.h
  *		Reading a filter argument that may be the same in the next call.
  */
-#ifndef FAV_READER_H
-#define FAV_READER_H
+#ifndef FAV_TOAST_CACHE_H
+#define FAV_TOAST_CACHE_H
 
 #include "fav.h"
 
@@ -162,4 +162,4 @@ fav_reader_contains(FavReader *reader, uint64_t hash)
 extern void fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count,
 									 bool *answers);
 
-#endif							/* FAV_READER_H */
+#endif							/* FAV_TOAST_CACHE_H */

@@ -6,7 +6,7 @@
  * text is read as what the filter holds, and what cannot be read, or is of a kind that
  * was asked for by its type, is an error.  Nothing is ever silently not there.
  */
-#include "elements.h"
+#include "type/elements.h"
 
 #include "utils/builtins.h"
 

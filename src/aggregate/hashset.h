@@ -10,7 +10,7 @@
 
 #include "fav.h"
 
-#include "hashpart.h"
+#include "aggregate/hashpart.h"
 
 typedef struct FavHashBuckets FavHashBuckets;
 

@@ -1,5 +1,5 @@
 /*
- * ops.c
+ * functions.c
  *		fav_new, and add, del and contains of one element or an array.
  *
  * Each operation is written once, for an element of any kind; the functions that
@@ -7,9 +7,9 @@
  */
 #include "fav.h"
 
-#include "elements.h"
+#include "type/elements.h"
 #include "miscadmin.h"
-#include "reader.h"
+#include "toast_cache.h"
 #include "utils/lsyscache.h"
 
 typedef FavStatus (*EditFunction) (FavEditor *editor, const uint64_t *hashes, size_t count);

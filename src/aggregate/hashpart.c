@@ -2,7 +2,7 @@
  * hashpart.c
  *		See hashpart.h.
  */
-#include "hashpart.h"
+#include "aggregate/hashpart.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"

@@ -22,7 +22,7 @@
  * Either way it takes 8 bytes for each distinct hash, times at most 2.25.  As much
  * again may be allocated for chunks to come, but not touched.
  */
-#include "hashset.h"
+#include "aggregate/hashset.h"
 
 #include "core/sort.h"
 #include "miscadmin.h"

@@ -7,7 +7,7 @@
 #include "access/htup_details.h"
 #include "core/measure.h"
 #include "core/sizing.h"
-#include "elements.h"
+#include "type/elements.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"

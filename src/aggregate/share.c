@@ -7,11 +7,11 @@
  * to memory that is fresh each time.  The executor has an area in shared memory for each
  * parallel query; what is left there is read where it is.
  */
-#include "share.h"
+#include "aggregate/share.h"
 
 #include "access/parallel.h"
 #include "executor/execParallel.h"
-#include "handover.h"
+#include "aggregate/handover.h"
 #include "nodes/execnodes.h"
 #include "nodes/nodeFuncs.h"
 #include "postmaster/bgworker.h"
