@@ -12,7 +12,8 @@
 #           inside the folder ($FAV_WORK).
 #
 # A script sources this file and calls `in_sandbox "$@"`: the outer half does not return.
-# If it sets needs_tap before, what TAP tests need is needed too.
+# If it sets needs_tap before, what TAP tests need is needed too; if it sets wants_drivers,
+# drivers for them are installed where that is possible.
 
 set -euo pipefail
 
@@ -105,13 +106,14 @@ apt_install()
 {
 	local status=0
 
+	: >"$work/apt.log"
 	no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf
 	mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' >"$no_cluster"
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 		-o DPkg::Lock::Timeout=600 "$@" </dev/null >"$work/apt.log" 2>&1 || status=$?
 	allow_clusters
-	((status == 0)) || { cat "$work/apt.log" >&2; die "could not install $*"; }
+	return "$status"
 }
 
 allow_clusters()
@@ -138,14 +140,72 @@ require_packages()
 		fi
 		headline 'installing what is missing'
 		apt-get update -qq </dev/null || die 'apt-get update failed'
+		has_fresh_lists=yes
 		# Once more: only a fresh list knows which PostgreSQL is the default.
 		mapfile -t packages < <(missing_packages)
 		note "${packages[*]}"
-		apt_install "${packages[@]}"
+		apt_install "${packages[@]}" ||
+			{ cat "$work/apt.log" >&2; die "could not install ${packages[*]}"; }
 		mapfile -t packages < <(missing_packages)
 		((${#packages[@]} == 0)) || die "still missing after installation: ${packages[*]}"
 	fi
 	PG_CONFIG=$(command -v "${PG_CONFIG:-pg_config}")
+}
+
+# ---------------------------------------------------------------------------------------
+# outer: what the tests with drivers are better off with
+# ---------------------------------------------------------------------------------------
+
+has_node_module() { NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs:${NODE_PATH-} node -e "require('$1')"; }
+
+# A line for each driver that is missing: the Debian packages that would bring it.
+missing_drivers()
+{
+	has_node_module pg || echo nodejs node-pg
+	/usr/bin/python3 -c 'import psycopg' || echo python3-psycopg
+	[[ -f /usr/share/java/postgresql.jar ]] && command -v javac >&2 ||
+		echo libpostgresql-jdbc-java default-jdk-headless
+	ruby -e 'require "pg"' || echo ruby-pg
+	php -r 'exit(extension_loaded("pdo_pgsql") ? 0 : 1);' >&2 || echo php-cli php-pgsql
+} 2>/dev/null
+
+# Nothing here fails a run: t/drivers.pl leaves out what is not there.
+install_drivers()
+{
+	local driver missing packages=() names=()
+
+	((EUID == 0)) || return 0
+	mapfile -t missing < <(missing_drivers)
+	if ((${#missing[@]})) && command -v apt-get >/dev/null
+	then
+		[[ -n ${has_fresh_lists-} ]] || apt-cache show "${missing[0]##* }" >/dev/null 2>&1 ||
+			apt-get update -qq </dev/null || true
+		for driver in "${missing[@]}"
+		do
+			read -ra names <<<"$driver"
+			# One that cannot be had must not keep the others out.
+			! apt-get install -s --no-install-recommends "${names[@]}" >/dev/null 2>&1 ||
+				packages+=("${names[@]}")
+		done
+		if ((${#packages[@]}))
+		then
+			headline 'installing drivers for the tests (not with FAV_DRIVERS=no)'
+			note "${packages[*]}"
+			apt_install "${packages[@]}" ||
+				{ apt-get update -qq </dev/null && apt_install "${packages[@]}"; } ||
+				note "without them: $(tail -n 1 "$work/apt.log")"
+		fi
+	fi
+	# A Node.js that is not Debian's cannot have Debian's modules, but comes with npm.
+	names=()
+	has_node_module pg 2>/dev/null || names+=(pg)
+	has_node_module postgres 2>/dev/null || names+=(postgres)
+	if ((${#names[@]})) && command -v npm >/dev/null
+	then
+		timeout 60 npm install --prefix "$work/node" --cache "$work/npm" --ignore-scripts --no-audit --no-fund \
+			"${names[@]}" </dev/null >"$work/npm.log" 2>&1 ||
+			note "npm could not install ${names[*]}"
+	fi
 }
 
 # ---------------------------------------------------------------------------------------
@@ -217,6 +277,7 @@ outer()
 	trap 'exit 143' TERM
 
 	require_packages
+	[[ -z ${wants_drivers-} || ${FAV_DRIVERS-} == no ]] || install_drivers
 	mkdir "$work/src" "$work/tmp" "$work/results"
 	copy_sources "$work/src"
 
@@ -232,7 +293,8 @@ outer()
 	set -m
 	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-}" LC_ALL="${LC_ALL-}" LC_CTYPE="${LC_CTYPE-}" \
 		NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
-		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" \
+		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" FAV_DRIVERS="${FAV_DRIVERS-}" \
+		NODE_PATH="$work/node/node_modules${NODE_PATH:+:$NODE_PATH}" \
 		bash "$work/src/$script" "$@" </dev/null &
 	inner=$!
 	set +m

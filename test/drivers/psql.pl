@@ -13,7 +13,7 @@ sub quoted
 	return "'" . ($text =~ s/\\/\\\\/gr =~ s/'/''/gr) . "'";
 }
 
-my $pid = open2(my $from, my $to, 'psql', '-X', '-q', '-A', '-t', '-P', 'null=NULL', '-v', 'VERBOSITY=terse');
+my $pid = open2(my $from, my $to, 'psql', '-X', '-q', '-A', '-t', '-F', "\t", '-P', 'null=NULL');
 my $last;
 
 while (my $line = <STDIN>)
@@ -51,7 +51,7 @@ while (my $line = <STDIN>)
 			$answer = "ERROR $1 $2" if $1 ne '00000';
 			last;
 		}
-		$answer //= $line;
+		$answer //= $line =~ s/\t.*//r;
 	}
 	print $answer // '-', "\n";
 	$last = $answer;
