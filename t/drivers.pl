@@ -1,8 +1,9 @@
 # Real drivers, as application developers use them: whatever a driver makes of a parameter, the
 # answer is right or an error.
 #
-# test/drivers has the cases, a program per driver, and says how they work together.  A
-# driver that is not installed is left out, with a note that names its package.
+# test/drivers has the cases and a program per driver; its README.md says how they work
+# together.  A driver that is not installed is left out, with a note that names its package.
+# The examples of the README in other languages run here, too.
 
 use strict;
 use warnings;
@@ -15,79 +16,117 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# A program that has ended early does not end this one.
-$SIG{PIPE} = 'IGNORE';
-
 plan skip_all => 'FAV_DRIVERS=no' if ($ENV{FAV_DRIVERS} // '') eq 'no';
 
-my $home = "$FindBin::RealBin/../test/drivers";
+# A program that ends early does not end this one.
+$SIG{PIPE} = 'IGNORE';
+
+my $root = "$FindBin::RealBin/..";
+my $home = "$root/test/drivers";
 
 # Debian's own Node.js looks there anyway.
-$ENV{NODE_PATH} = join(':', grep { defined } $ENV{NODE_PATH}, '/usr/share/nodejs', '/usr/lib/nodejs');
-my $java = '/usr/share/java';
-my @java = ('java', '-Xshare:auto', '-cp', join(':', grep { defined } $ENV{CLASSPATH}, map { "$java/$_.jar" } qw(postgresql scram-client scram-common saslprep stringprep)));
+$ENV{NODE_PATH} =
+  join(':', grep { defined } $ENV{NODE_PATH}, '/usr/share/nodejs', '/usr/lib/nodejs');
+my $classpath = join(':',
+	grep { defined } $ENV{CLASSPATH},
+	map { "/usr/share/java/$_.jar" } qw(postgresql scram-client scram-common saslprep stringprep));
 
-# All drivers.  "programs" are tried in this order; one that gives true to "probe" is taken.
+# All drivers.  The first of "programs" that likes "probe" runs "script".  An example in the
+# README is put between the two strings of "frame".
+my $php = {
+	package => 'php-cli and php-pgsql',
+	programs => [ ['/usr/bin/php'], ['php'] ],
+	probe => [
+		'-r', 'exit(extension_loaded("pgsql") && extension_loaded("pdo_pgsql") ? 0 : 1);'
+	],
+};
+my $ruby = {
+	package => 'ruby-pg',
+	programs => [ ['/usr/bin/ruby'], ['ruby'] ],
+	probe => [ '-e', 'require "pg"' ],
+};
 my @drivers = (
 	{
 		name => 'node-postgres',
 		package => 'node-pg',
 		programs => [ ['node'] ],
 		probe => [ '-e', 'require("pg")' ],
-		run => ['node_postgres.js'],
+		script => ['node_postgres.js'],
+		language => 'js',
+		frame => [ '(async () => {', 'process.exit() })()' ],
 	},
 	{
 		name => 'postgres.js',
-		package => 'npm (it takes the package postgres)',
+		package => 'npm, and with it the package postgres',
 		programs => [ ['node'] ],
 		probe => [ '-e', 'require("postgres")' ],
-		run => ['postgres_js.js'],
+		script => ['postgres_js.js'],
 	},
 	{
-		name => 'psycopg',
+		name => 'psycopg 3',
 		package => 'python3-psycopg',
 		programs => [ ['/usr/bin/python3'], ['python3'] ],
 		probe => [ '-c', 'import psycopg' ],
-		run => ['psycopg3.py'],
+		script => ['psycopg3.py'],
+		language => 'python',
+		frame => [ '', '' ],
 	},
 	{
 		name => 'JDBC',
 		package => 'libpostgresql-jdbc-java and default-jdk-headless',
-		programs => [ \@java ],
-		probe => ["$home/Jdbc.java", '--probe'],
-		run => ['Jdbc.java'],
-		tcp => 1,
+		programs => [ [ 'java', '-cp', $classpath ] ],
+		probe => [ "$home/Jdbc.java", '--probe' ],
+		script => ['Jdbc.java'],
+		needs_tcp => 1,
+		language => 'java',
+		frame => [
+			q~import java.sql.*;
+public class Readme { public static void main(String[] arguments) throws Exception {
+Connection connection = DriverManager.getConnection("jdbc:postgresql://" + System.getenv("PGHOST") +
+	":" + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE"),
+	System.getenv("PGUSER"), System.getenv("PGPASSWORD"));~,
+			'}}'
+		],
 	},
-	(
-		map +{
-			name => "Ruby pg$_->[0]",
-			package => 'ruby-pg',
-			programs => [ ['/usr/bin/ruby'], ['ruby'] ],
-			probe => [ '-e', 'require "pg"' ],
-			run => [ 'ruby_pg.rb', $_->[1] ],
-		},
-		[ '', 'untyped' ],
-		[ ', type map', 'typed' ]
-	),
-	(
-		map +{
-			name => "PHP $_->[0]",
-			package => 'php-cli and php-pgsql',
-			programs => [ ['/usr/bin/php'], ['php'] ],
-			probe => [ '-r', 'exit(extension_loaded("pgsql") && extension_loaded("pdo_pgsql") ? 0 : 1);' ],
-			run => [ 'php.php', $_->[1] ],
-		},
-		[ 'pg_query_params', 'functions' ],
-		[ 'PDO', 'objects' ],
-		[ 'PDO, emulated', 'emulated' ]
-	),
+	{
+		%$ruby,
+		name => 'Ruby pg',
+		script => ['ruby_pg.rb'],
+		language => 'ruby',
+		frame => [ '', '' ],
+	},
+	{ %$ruby, name => 'Ruby pg with a type map', script => [ 'ruby_pg.rb', 'typed' ] },
+	{ %$php, name => 'PHP pg_query_params', script => [ 'php.php', 'functions' ] },
+	{
+		%$php,
+		name => 'PHP PDO',
+		script => [ 'php.php', 'objects' ],
+		language => 'php',
+		frame => [ '<?php', '' ],
+	},
+	{ %$php, name => 'PHP PDO with emulated prepares', script => [ 'php.php', 'emulated' ] },
 	{
 		name => 'psql \bind',
 		package => 'postgresql-client-16 or later',
 		programs => [ [$^X] ],
 		probe => [ '-e', 'exit(`psql --version` =~ /(\d+)/ && $1 < 16)' ],
-		run => ['psql.pl'],
+		script => ['psql.pl'],
 	});
+
+# Run a program; gives what it printed, and notes why it failed.
+sub run_program
+{
+	my ($command, $input) = @_;
+	my ($output, $errors) = ('', '');
+	my $seconds = $PostgreSQL::Test::Utils::timeout_default // 180;
+	my $has_ended = eval {
+		IPC::Run::run($command, '<', \$input, '>', \$output, '2>', \$errors,
+			IPC::Run::timeout($seconds));
+	};
+
+	diag($@, $errors) unless $has_ended;
+	return $output;
+}
 
 # The program that runs this driver, if there is one.
 sub find_program
@@ -98,7 +137,9 @@ sub find_program
 	{
 		my $output;
 		return $program
-		  if eval { IPC::Run::run([ @$program, @{ $driver->{probe} } ], '<', \'', '>&', \$output) };
+		  if eval {
+			IPC::Run::run([ @$program, @{ $driver->{probe} } ], '<', \'', '>&', \$output);
+		  };
 	}
 	return;
 }
@@ -120,10 +161,13 @@ sub read_cases
 		{
 			my $parameters = $1 // '';
 			my ($kind) = $parameters =~ /^(\w+)/;
-			my @runs = $parameters =~ s/ (\d+)\.\.(\d+)/ %d/ ? map { sprintf($parameters, $_) } ($1 .. $2) : ($parameters);
+			my @runs =
+			  $parameters =~ s/ (\d+)\.\.(\d+)/ %d/
+			  ? map { sprintf($parameters, $_) } ($1 .. $2)
+			  : ($parameters);
 
-			@latest = ();
-			push @latest, [ $title, join("\t", $mode, $sql, split / \| /, $_), $kind, {} ] foreach @runs;
+			@latest =
+			  map { [ $title, join("\t", $mode, $sql, split / \| /, $_), $kind, {} ] } @runs;
 			push @cases, @latest;
 		}
 		elsif ($line =~ /^((?:typed|text)?(?: \w+)?)> (.*)$/)
@@ -145,8 +189,7 @@ sub expected
 
 	foreach my $variant (grep { / / } keys %$variants)
 	{
-		my ($how, $of) = split / /, $variant;
-		return $variants->{$variant} if $sends->{$of};
+		return $variants->{$variant} if $sends->{ (split / /, $variant)[1] };
 	}
 	my $type = defined $kind ? $sends->{$kind} : undef;
 	my $how = !defined $type ? '' : $type =~ /^(text|character varying)$/ ? 'text' : 'typed';
@@ -157,90 +200,56 @@ sub matches
 {
 	my ($got, $expected) = @_;
 
-	return 1 if $got eq $expected;
 	return $got !~ /^ERROR/ if $expected eq '*';
-	return scalar grep { $got eq $_ || (/^ERROR/ && index($got, $_) == 0) } split / \|\| /, $expected;
+	return scalar grep { $got eq $_ || (/^ERROR/ && index($got, $_) == 0) }
+	  split / \|\| /, $expected;
 }
 
 my @cases = read_cases();
 my %samples = (
-	int => '42', str => 'a', uuid => '6ba7b810-9dad-11d1-80b4-00c04fd430c8', bytes => '00ff', ints => '44,45,46', strs => 'a,b',
+	int => '42',
+	str => 'a',
+	uuid => '6ba7b810-9dad-11d1-80b4-00c04fd430c8',
+	bytes => '00ff',
+	ints => '44,45,46',
+	strs => 'a,b',
 	uuids => '6ba7b810-9dad-11d1-80b4-00c04fd430c8');
 
-foreach my $driver (@drivers)
+sub test_cases
 {
-	$driver->{program} = find_program($driver);
-	diag("$driver->{name} is not tested: please install Debian's $driver->{package}") unless $driver->{program};
-}
-@drivers = grep { $_->{program} } @drivers;
-plan skip_all => 'no driver is installed' unless @drivers;
-
-# JDBC knows TCP only.  Others on this machine could connect as well, so TCP wants a password.
-my $node = PostgreSQL::Test::Cluster->new('drivers');
-my $user = 'driver';
-my $password = unpack('H*', join('', map { chr(int(rand(256))) } (1 .. 16)));
-
-if (open(my $random, '<:raw', '/dev/urandom'))
-{
-	read($random, $password, 16);
-	$password = unpack('H*', $password);
-}
-$node->init;
-if (grep { $_->{tcp} } @drivers)
-{
-	$node->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'\npassword_encryption = 'scram-sha-256'\n");
-	unlink $node->data_dir . '/pg_hba.conf';
-	$node->append_conf('pg_hba.conf', "local all all trust\nhost all $user 127.0.0.1/32 scram-sha-256\n");
-}
-$node->append_conf('postgresql.conf', "log_line_prefix = '%e [%p] '\nlog_statement = 'none'\nlog_min_error_statement = panic\nfsync = off\n");
-$node->start;
-$node->safe_psql('postgres', "CREATE ROLE $user SUPERUSER LOGIN PASSWORD '$password'; CREATE DATABASE cases");
-$node->safe_psql('cases', slurp_file("$home/setup.sql"));
-
-foreach my $driver (@drivers)
-{
-	my @kinds = sort keys %samples;
-	my @lines = ((map { "plain\tSELECT pg_typeof(\$1)::text\t$_ $samples{$_}" } @kinds), map { $_->[1] } @cases);
-	my ($output, $errors) = ('', '');
+	my ($driver) = @_;
 	my $name = $driver->{name};
-	my $database = lc($name) =~ s/\W+/_/gr;
-	my ($run, @options) = @{ $driver->{run} };
-	my %sends;
+	my @kinds = sort keys %samples;
+	my @lines = (
+		(map { "plain\tSELECT pg_typeof(\$1)::text\t$_ $samples{$_}" } @kinds),
+		(map { $_->[1] } @cases));
+	my ($script, @options) = @{ $driver->{script} };
+	my @answers = split /\n/,
+	  run_program([ @{ $driver->{program} }, "$home/$script", @options ],
+		join('', map { "$_\n" } @lines));
+	my (%sends, @wrong, $unsupported);
 
-	$node->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE cases");
-	local $ENV{PGHOST} = $driver->{tcp} ? '127.0.0.1' : $node->host;
-	local $ENV{PGPORT} = $node->port;
-	local $ENV{PGUSER} = $user;
-	local $ENV{PGDATABASE} = $database;
-	local $ENV{PGPASSWORD} = $driver->{tcp} ? $password : '';
-	local $ENV{PGCLIENTENCODING} = 'UTF8';
-	my $ended = eval { IPC::Run::run([ @{ $driver->{program} }, "$home/$run", @options ],
-		'<', \join('', map { "$_\n" } @lines), '>', \$output, '2>', \$errors,
-		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default // 180)) };
-	my @answers = split /\n/, $output;
+	is(scalar(@answers), scalar(@lines), "$name: answers everything");
 
-	ok($ended && @answers == @lines, "$name: the program runs") or diag($@, $errors);
+	# What is sent without a type has none, or is an unknown literal where the driver puts
+	# parameters into the statement.
 	foreach my $kind (@kinds)
 	{
 		my $type = shift @answers // 'nothing';
 
-		# "unknown" is a literal without a type, where PDO puts it into the statement
 		next if $type =~ /^ERROR 42P18|^unknown$/;
 		like($type, qr/^[a-z ]+(\[\])?$/, "$name: $kind has a type");
 		$sends{$kind} = $type;
 	}
-	note("$name: ", join(', ', map { "$_ is sent " . ($sends{$_} ? "as $sends{$_}" : 'without a type') } @kinds));
+	note("$name sends with a type: ", join(', ', map { "$_ as $sends{$_}" } sort keys %sends));
 
-	# a title counts one
-	my (@wrong, $unsupported);
-	my $count = 0;
+	# the cases of a title are one test
 	foreach my $i (0 .. $#cases)
 	{
 		my ($title, $line, $kind, $variants) = @{ $cases[$i] };
 		my $expected = expected(\%sends, $kind, $variants);
 		my $got = $answers[$i] // 'nothing';
 
-		$count++;
 		if ($got eq 'unsupported')
 		{
 			$unsupported = 1;
@@ -250,10 +259,85 @@ foreach my $driver (@drivers)
 			push @wrong, "$line\n     got: $got\nexpected: $expected";
 		}
 		next if $i < $#cases && $cases[ $i + 1 ][0] eq $title;
-		is(scalar(@wrong), 0, "$name: $title" . ($unsupported ? ', as far as it can' : '')) or diag(join("\n", @wrong[ 0 .. ($#wrong > 4 ? 4 : $#wrong) ]));
-		(@wrong, $unsupported) = ();
+		is(scalar(@wrong), 0, "$name: $title" . ($unsupported ? ' (in part unsupported)' : ''))
+		  or diag(join("\n", @wrong[ 0 .. ($#wrong > 4 ? 4 : $#wrong) ]));
+		@wrong = ();
+		$unsupported = 0;
 	}
-	note("$name: $count cases");
+	return;
+}
+
+# The example of this language in the README prints what its last comment says.
+sub test_readme
+{
+	my ($driver) = @_;
+	my $language = $driver->{language};
+	my ($example) = slurp_file("$root/README.md") =~ /^```$language\n(.*?)^```$/ms;
+	my ($printed) = ($example // '') =~ m{(?://|#) (.*)\n\z};
+	my ($before, $after) = @{ $driver->{frame} };
+	my $file = PostgreSQL::Test::Utils::tempdir() . "/Readme.$language";
+
+	append_to_file($file, "$before\n$example\n$after\n");
+	is(run_program([ @{ $driver->{program} }, $file ], '') =~ s/\s+\z//r,
+		$printed, "README.md, $language: gives what it says");
+	return;
+}
+
+foreach my $driver (@drivers)
+{
+	$driver->{program} = find_program($driver)
+	  or diag("$driver->{name} is not tested: please install Debian's $driver->{package}");
+}
+@drivers = grep { $_->{program} } @drivers;
+plan skip_all => 'no driver is installed' unless @drivers;
+
+# JDBC knows TCP only.  Other users of this machine could connect as well, so TCP wants a
+# password.
+my $node = PostgreSQL::Test::Cluster->new('drivers');
+my $password = unpack('H*', slurp_random());
+
+sub slurp_random
+{
+	open(my $random, '<:raw', '/dev/urandom') or die "/dev/urandom: $!";
+	read($random, my $bytes, 16) == 16 or die "/dev/urandom: $!";
+	return $bytes;
+}
+
+$node->init;
+$node->append_conf(
+	'postgresql.conf', q{
+log_line_prefix = '%e [%p] '
+log_statement = 'none'
+log_min_error_statement = panic
+fsync = off
+password_encryption = 'scram-sha-256'
+});
+if (grep { $_->{needs_tcp} } @drivers)
+{
+	$node->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'\n");
+	unlink $node->data_dir . '/pg_hba.conf';
+	$node->append_conf('pg_hba.conf',
+		"local all all trust\nhost all driver 127.0.0.1/32 scram-sha-256\n");
+}
+$node->start;
+$node->safe_psql('postgres', "CREATE ROLE driver SUPERUSER LOGIN PASSWORD '$password'");
+$node->safe_psql('postgres', 'CREATE DATABASE cases');
+$node->safe_psql('cases', slurp_file("$home/setup.sql"));
+
+foreach my $driver (@drivers)
+{
+	# each driver begins with the same tables
+	my $database = lc($driver->{name}) =~ s/\W+/_/gr;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE cases");
+	local $ENV{PGHOST} = $driver->{needs_tcp} ? '127.0.0.1' : $node->host;
+	local $ENV{PGPORT} = $node->port;
+	local $ENV{PGUSER} = 'driver';
+	local $ENV{PGDATABASE} = $database;
+	local $ENV{PGPASSWORD} = $password;
+	local $ENV{PGCLIENTENCODING} = 'UTF8';
+	test_cases($driver);
+	test_readme($driver) if $driver->{language};
 }
 
 log_is_clean($node, 'the server has seen ordinary errors only');

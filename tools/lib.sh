@@ -202,8 +202,8 @@ install_drivers()
 	has_node_module postgres 2>/dev/null || names+=(postgres)
 	if ((${#names[@]})) && command -v npm >/dev/null
 	then
-		timeout 60 npm install --prefix "$work/node" --cache "$work/npm" --ignore-scripts --no-audit --no-fund \
-			"${names[@]}" </dev/null >"$work/npm.log" 2>&1 ||
+		timeout 60 npm install --prefix "$work/node" --cache "$work/npm" \
+			--ignore-scripts --no-audit --no-fund "${names[@]}" </dev/null >"$work/npm.log" 2>&1 ||
 			note "npm could not install ${names[*]}"
 	fi
 }

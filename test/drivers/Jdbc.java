@@ -34,14 +34,16 @@ public class Jdbc
 			return;
 
 		PrintStream out = new PrintStream(System.out, false, "UTF-8");
-		BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+		BufferedReader in = new BufferedReader(
+			new InputStreamReader(System.in, StandardCharsets.UTF_8));
 		Map<String, String> env = System.getenv();
-		String url = "jdbc:postgresql://" + env.get("PGHOST") + ":" + env.get("PGPORT") + "/" + env.get("PGDATABASE") +
-			"?prepareThreshold=1";
+		String url = "jdbc:postgresql://" + env.get("PGHOST") + ":" + env.get("PGPORT") + "/" +
+			env.get("PGDATABASE") + "?prepareThreshold=1";
 		Map<String, PreparedStatement> statements = new HashMap<>();
 		Object last = null;
 
-		try (Connection connection = DriverManager.getConnection(url, env.get("PGUSER"), env.get("PGPASSWORD")))
+		try (Connection connection = DriverManager.getConnection(url, env.get("PGUSER"),
+			env.get("PGPASSWORD")))
 		{
 			for (String line = in.readLine(); line != null; line = in.readLine())
 			{
@@ -76,7 +78,8 @@ public class Jdbc
 				{
 					if (e.getServerErrorMessage() == null)
 						throw e;
-					out.println("ERROR " + e.getSQLState() + " " + e.getServerErrorMessage().getMessage());
+					out.println("ERROR " + e.getSQLState() + " " +
+						e.getServerErrorMessage().getMessage());
 				}
 				if (!part[0].equals("prepared"))
 					statements.remove(part[1]).close();
@@ -85,8 +88,8 @@ public class Jdbc
 		out.flush();
 	}
 
-	static void bind(Connection connection, PreparedStatement statement, int i, String parameter, Object last)
-		throws SQLException
+	static void bind(Connection connection, PreparedStatement statement, int i, String parameter,
+		Object last) throws SQLException
 	{
 		int space = parameter.indexOf(' ');
 		String kind = space < 0 ? parameter : parameter.substring(0, space);
@@ -115,13 +118,15 @@ public class Jdbc
 				statement.setBytes(i, bytes);
 				break;
 			case "ints":
-				statement.setArray(i, connection.createArrayOf("bigint", list.stream().map(Long::valueOf).toArray()));
+				statement.setArray(i, connection.createArrayOf("bigint",
+					list.stream().map(Long::valueOf).toArray()));
 				break;
 			case "strs":
 				statement.setArray(i, connection.createArrayOf("text", list.toArray()));
 				break;
 			case "uuids":
-				statement.setArray(i, connection.createArrayOf("uuid", list.stream().map(UUID::fromString).toArray()));
+				statement.setArray(i, connection.createArrayOf("uuid",
+					list.stream().map(UUID::fromString).toArray()));
 				break;
 			case "null":
 				statement.setObject(i, null);

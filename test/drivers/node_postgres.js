@@ -15,7 +15,8 @@ async function main() {
 			console.log('unsupported')
 			continue
 		}
-		const query = { text: sql, values: parameters.map(([kind, text]) => natural(kind, text, last)), rowMode: 'array' }
+		const values = parameters.map(([kind, text]) => natural(kind, text, last))
+		const query = { text: sql, values, rowMode: 'array' }
 
 		if (mode === 'prepared') {
 			if (!statements.has(sql))

@@ -47,7 +47,8 @@ class Functions
 	{
 		$values = [];
 		foreach ($parameters as [$kind, $text])
-			$values[] = $kind === 'bytes' ? pg_escape_bytea($this->connection, hex2bin($text)) : natural($kind, $text, $last);
+			$values[] = $kind === 'bytes' ?
+				pg_escape_bytea($this->connection, hex2bin($text)) : natural($kind, $text, $last);
 		if ($mode === 'prepared')
 		{
 			if (!isset($this->statements[$sql]))

@@ -5,7 +5,9 @@ require 'pg'
 connection = PG.connect
 typed = ARGV[0] == 'typed'
 connection.type_map_for_queries = PG::BasicTypeMapForQueries.new(connection) if typed
-binary = ->(bytes) { typed ? PG::BasicTypeMapForQueries::BinaryData.new(bytes) : { value: bytes, format: 1 } }
+binary = lambda do |bytes|
+  typed ? PG::BasicTypeMapForQueries::BinaryData.new(bytes) : { value: bytes, format: 1 }
+end
 encoder = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new)
 statements = {}
 last = nil
@@ -41,6 +43,7 @@ $stdin.each_line(chomp: true) do |line|
     end
   rescue PG::Error => e
     raise unless e.result
-    puts "ERROR #{e.result.error_field(PG::PG_DIAG_SQLSTATE)} #{e.result.error_field(PG::PG_DIAG_MESSAGE_PRIMARY)}"
+    fields = [PG::PG_DIAG_SQLSTATE, PG::PG_DIAG_MESSAGE_PRIMARY]
+    puts "ERROR #{fields.map { |field| e.result.error_field(field) }.join(' ')}"
   end
 end

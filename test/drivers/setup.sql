@@ -7,7 +7,8 @@ CREATE TABLE filters (kind text PRIMARY KEY, f fav);
 INSERT INTO filters VALUES
 	('bigint', fav_add(NULL, ARRAY[42, -1, 9007199254740993, 9223372036854775807])),
 	('text', fav_add(NULL, ARRAY['42', 'a', 'héllo', ''])),
-	('uuid', fav_add(NULL, ARRAY['6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'ffffffff-ffff-ffff-ffff-ffffffffffff']::uuid[])),
+	('uuid', fav_add(NULL, ARRAY['6ba7b810-9dad-11d1-80b4-00c04fd430c8',
+		'ffffffff-ffff-ffff-ffff-ffffffffffff']::uuid[])),
 	('bytea', fav_add(NULL, ARRAY['\x00ff', '\xc3a9']::bytea[])),
 	('pair', fav_add(NULL, 7, 42)),
 	('empty', fav_new()),
@@ -20,3 +21,7 @@ INSERT INTO many SELECT fav_agg(i) FROM generate_series(1, 10000) i;
 -- Columns without a first element yet, and one that takes numbers only.
 CREATE TABLE hidden (number fav, list fav, posts fav CHECK ((fav_stats(posts)).kind = 'bigint'));
 INSERT INTO hidden DEFAULT VALUES;
+
+-- For the examples in the README.
+CREATE TABLE users (id bigint PRIMARY KEY, hidden fav);
+INSERT INTO users VALUES (9);
