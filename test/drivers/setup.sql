@@ -25,3 +25,8 @@ INSERT INTO hidden DEFAULT VALUES;
 -- For the examples in the README.
 CREATE TABLE users (id bigint PRIMARY KEY, hidden fav);
 INSERT INTO users VALUES (9);
+
+-- Filters that keep themselves true.
+CREATE TABLE hidden_posts (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+CREATE TABLE blocked (user_id uuid, author uuid, PRIMARY KEY (user_id, author));
+SELECT fav_attach('hidden_posts', 'user_id', 'post_id'), fav_attach('blocked', 'user_id', 'author');
