@@ -1,5 +1,5 @@
-# Real drivers, as application developers use them: whatever a driver makes of a parameter, the
-# answer is right or an error.
+# Real drivers, used as application developers use them.  However a driver sends a parameter,
+# the answer is right or it is an error.
 #
 # test/drivers has the cases and a program per driver; its README.md says how they work
 # together.  A driver that is not installed is left out, with a note that names its package.

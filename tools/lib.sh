@@ -179,7 +179,7 @@ install_drivers()
 	if ((${#missing[@]})) && command -v apt-get >/dev/null
 	then
 		[[ -n ${has_fresh_lists-} ]] || apt-cache show "${missing[0]##* }" >/dev/null 2>&1 ||
-			apt-get update -qq </dev/null || true
+			apt-get update -qq </dev/null >/dev/null 2>&1 || true
 		for driver in "${missing[@]}"
 		do
 			read -ra names <<<"$driver"
@@ -192,7 +192,7 @@ install_drivers()
 			headline 'installing drivers for the tests (not with FAV_DRIVERS=no)'
 			note "${packages[*]}"
 			apt_install "${packages[@]}" ||
-				{ apt-get update -qq </dev/null && apt_install "${packages[@]}"; } ||
+				{ apt-get update -qq </dev/null >/dev/null 2>&1 && apt_install "${packages[@]}"; } ||
 				note "without them: $(tail -n 1 "$work/apt.log")"
 		fi
 	fi
