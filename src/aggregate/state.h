@@ -41,6 +41,7 @@ extern uint8_t *fav_state_write(const FavAggState *state, uint8_t *to);
  * Read a state of at most `size` bytes and set *used to their number.  Trusts nothing:
  * returns what is wrong with the bytes, or NULL.
  */
-extern const char *fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size, size_t *used);
+extern const char *fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size,
+								  size_t *used);
 
 #endif							/* FAV_STATE_H */

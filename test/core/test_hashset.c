@@ -12,7 +12,8 @@
 
 /*
  * The most steps for each hash (work.h): to sort them once, to add them one by one, and to
- * merge sets of them, in which they were added one by one.  Random hashes take half of that or less.
+ * merge sets of them, in which they were added one by one.  Random hashes take half of that
+ * or less.
  */
 #define MOST_TO_SORT	150
 #define MOST_TO_ADD		200
@@ -418,7 +419,8 @@ measure(const char *what, void (*work) (FavHashSet *set, const uint64_t *hashes,
 				   "%s, %zu distinct hashes: %zu bytes", what, distinct, peak_bytes);
 	}
 	else
-		CHECK_THAT(false, "%s, %zu hashes: more than %llu steps each", what, count, (unsigned long long) most);
+		CHECK_THAT(false, "%s, %zu hashes: more than %llu steps each", what, count,
+				   (unsigned long long) most);
 	on_pause = NULL;
 	free_allocations();
 }
@@ -566,7 +568,11 @@ test_state(void)
 
 		memcpy(bytes, expected, sizeof(bytes));
 		while (changes-- > 0)
-			bytes[random_below(&random_state, sizeof(bytes))] = (uint8_t) next_random(&random_state);
+		{
+			size_t		at = random_below(&random_state, sizeof(bytes));
+
+			bytes[at] = (uint8_t) next_random(&random_state);
+		}
 		if (read_exactly(&state, bytes, sizeof(bytes)) == NULL)
 		{
 			CHECK(fav_state_size(&state) <= sizeof(bytes));
