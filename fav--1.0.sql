@@ -446,10 +446,11 @@ CREATE AGGREGATE fav_agg(bytea, float8, bigint) (
 );
 COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
 
--- pairs
+-- Pairs.  The second number has a form for each integer type: otherwise two integer columns
+-- would be an element and its error rate, because float8 is the preferred type of numbers.
 
 CREATE FUNCTION fav_agg_pair_transition(internal, bigint, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_agg_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'fav_agg_pair_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, bigint) IS 'aggregate transition function';
 CREATE AGGREGATE fav_agg(bigint, bigint) (
 	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
@@ -457,6 +458,26 @@ CREATE AGGREGATE fav_agg(bigint, bigint) (
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_agg(bigint, bigint) IS 'filter of exactly the right size for all pairs';
+
+CREATE FUNCTION fav_agg_pair_transition(internal, bigint, int) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_pair_int4' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, int) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bigint, int) (
+	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bigint, int) IS 'filter of exactly the right size for all pairs';
+
+CREATE FUNCTION fav_agg_pair_transition(internal, bigint, smallint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_agg_pair_int2' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, smallint) IS 'aggregate transition function';
+CREATE AGGREGATE fav_agg(bigint, smallint) (
+	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_agg(bigint, smallint) IS 'filter of exactly the right size for all pairs';
 
 --
 -- Equality, and an order: that of the bytes.  For DISTINCT, UNION, IS DISTINCT FROM, joins and

@@ -98,7 +98,7 @@ CREATE VIEW targets AS
 	FROM medians WHERE section = 'aggregate' AND contender = 'fav_agg'
 	UNION ALL
 	SELECT 10, 'aggregate of ' || size_name(size), 'speed with two workers, of serial',
-		ratio('aggregate', '', size, 'fav_agg', 'fav_agg, two workers'), NULL, 1.5, size
+		ratio('aggregate', '', size, 'fav_agg', 'fav_agg, two workers'), NULL, CASE WHEN size >= 10000000 THEN 1 END, size
 	FROM medians WHERE section = 'aggregate' AND contender = 'fav_agg, two workers'
 	UNION ALL
 	SELECT 11, 'count(x) of ' || size_name(size), 'speed with two workers, of serial',

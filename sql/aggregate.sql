@@ -55,12 +55,32 @@ SELECT error_rate, capacity, slices FROM fav_stats((SELECT fav_agg(n, 0.05, 10) 
 SELECT pg_column_size(fav_agg(n, 0.001)) > pg_column_size(fav_agg(n, 0.01)) AS larger FROM numbers;
 SELECT (SELECT count(*) FROM generate_series(1, 100000) x WHERE f @> -x) <= 130 AS right_enough
 FROM (SELECT fav_agg(n, 0.001) f FROM numbers) a;
-SELECT fav_agg(n, 0) FROM numbers;
+SELECT fav_agg(n, 0.0) FROM numbers;
 SELECT fav_agg(n, 'NaN') FROM numbers;
 SELECT fav_agg(n, 0.6) FROM numbers;
 SELECT fav_agg(n, 0.01, 0) FROM numbers;
 SELECT fav_agg(n, 0.01 + n / 1e9) FROM numbers WHERE i <= 2;
 SELECT fav_agg(n, 0.01, i) FROM numbers WHERE i <= 2;
+
+-- two integers of any types are a pair, a fraction is an error rate, and so is what has no type
+SELECT (fav_stats(fav_agg(i2, i2))).kind, (fav_stats(fav_agg(i2, i4))).kind, (fav_stats(fav_agg(i2, i8))).kind,
+	(fav_stats(fav_agg(i4, i2))).kind, (fav_stats(fav_agg(i4, i4))).kind, (fav_stats(fav_agg(i4, i8))).kind,
+	(fav_stats(fav_agg(i8, i2))).kind, (fav_stats(fav_agg(i8, i4))).kind, (fav_stats(fav_agg(i8, i8))).kind
+FROM (SELECT i::smallint AS i2, i AS i4, i::bigint AS i8 FROM generate_series(-5, 5) i) v;
+SELECT fav_agg(i4, i4) = f AND fav_agg(i8, i4) = f AND fav_agg(i4, i8) = f AND fav_agg(i2, i2) = f AND fav_agg(i8, i2) = f AS same,
+	fav_contains(f, -5, -5) AS found
+FROM (SELECT i::smallint AS i2, i AS i4, i::bigint AS i8 FROM generate_series(-5, 5) i) v,
+	(SELECT fav_agg(i::bigint, i::bigint) AS f FROM generate_series(-5, 5) i) expected GROUP BY f;
+SELECT (fav_stats(fav_agg(i2, 0.01))).kind, (fav_stats(fav_agg(i4, 0.01))).kind, (fav_stats(fav_agg(i8, 0.01))).kind,
+	(fav_stats(fav_agg(i8, f8))).error_rate AS f8, (fav_stats(fav_agg(i4, f4))).error_rate > 0.02 AS f4, (fav_stats(fav_agg(i4, n))).error_rate AS n,
+	(fav_stats(fav_agg(i8, '0.02'))).error_rate AS untyped, (fav_stats(fav_agg(i4, NULL))).kind AS "null"
+FROM (SELECT i::smallint AS i2, i AS i4, i::bigint AS i8, 0.05::float8 AS f8, 0.05::float4 AS f4, 0.05::numeric AS n FROM generate_series(-5, 5) i) v;
+SELECT (fav_stats(fav_agg(i2, 0.01, i4))).capacity AS i2, (fav_stats(fav_agg(i4, 0.01, 1000))).capacity AS i4, (fav_stats(fav_agg(i8, 0.01, i8))).capacity AS i8,
+	(fav_stats(fav_agg(t, 0.01, i2))).capacity AS t, (fav_stats(fav_agg(t, 0.01))).kind
+FROM (SELECT 1000::smallint AS i2, 1000 AS i4, 1000::bigint AS i8, i::text AS t FROM generate_series(-5, 5) i) v;
+SELECT fav_count(fav_agg(a, b)) FROM (VALUES (1, 2), (NULL, 2), (1, NULL), (1, 2), (2, 1)) v(a, b);
+PREPARE with_rate AS SELECT error_rate FROM fav_stats((SELECT fav_agg(n, $1) FROM numbers));
+EXECUTE with_rate(0.003);
 
 -- an aggregated filter goes on like any other
 WITH a AS (SELECT fav_agg(n) f FROM numbers),
@@ -77,6 +97,8 @@ FROM generate_series(1, 5) i;
 SELECT max(c), bool_and(inside) FROM (
 	SELECT fav_count(fav_agg(i) OVER w) c, fav_agg(i) OVER w @> i inside
 	FROM generate_series(1, 1000) i WINDOW w AS (ORDER BY i ROWS BETWEEN 300 PRECEDING AND CURRENT ROW)) x;
+SELECT bool_and(f = (SELECT fav_agg(n % 700) FROM numbers WHERE i <= w.i)) AS same
+FROM (SELECT i, fav_agg(n % 700) OVER (ORDER BY i) AS f FROM numbers WHERE i <= 1500) w WHERE i % 50 = 0;
 
 -- many groups, also when the hash table does not fit memory
 SET work_mem = '64kB';
@@ -86,6 +108,24 @@ SET enable_sort = off;
 SELECT count(*), sum(fav_count(f)) FROM (
 	SELECT i % 5000 AS key, fav_agg(n) f FROM numbers GROUP BY 1) g;
 RESET enable_sort;
+
+-- a small group takes little memory, and as much in every one of them
+CREATE FUNCTION hashed(query text, OUT bytes bigint, OUT spilled boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, FORMAT json) ' || query INTO plan;
+	plan := plan->0->'Plan';
+	bytes := 1024 * (plan->>'Peak Memory Usage')::bigint;
+	spilled := (plan->>'Disk Usage')::bigint > 0;
+END
+$$;
+SET enable_sort = off;
+SELECT spilled FROM hashed('SELECT i % 6000, fav_agg(n) FROM numbers WHERE i <= 18000 GROUP BY 1');
+SET work_mem = '64MB';
+SELECT spilled, bytes / 6000 <= 400 AS small FROM hashed('SELECT i % 6000, fav_agg(n) FROM numbers WHERE i <= 18000 GROUP BY 1');
+RESET enable_sort;
 RESET work_mem;
+DROP FUNCTION hashed;
 
 DROP TABLE numbers;

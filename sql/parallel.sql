@@ -1,8 +1,8 @@
 -- Aggregates in parallel: really, and with the same bytes as in one process
 CREATE TABLE rows AS SELECT i, i * 7919 AS n, i % 100 AS key FROM generate_series(1, 100000) i;
-CREATE TABLE parts AS SELECT i / 50 AS part, fav_agg(n) f FROM rows GROUP BY 1;
-INSERT INTO parts SELECT -1 - key, fav_agg(n) FROM rows WHERE key < 4 GROUP BY key;
-ANALYZE rows, parts;
+CREATE TABLE filters AS SELECT i / 50 AS id, fav_agg(n) f FROM rows GROUP BY 1;
+INSERT INTO filters SELECT -1 - key, fav_agg(n) FROM rows WHERE key < 4 GROUP BY key;
+ANALYZE rows, filters;
 
 -- the nodes of a plan
 CREATE FUNCTION plan_has(query text, node text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -21,13 +21,13 @@ SET max_parallel_workers_per_gather = 2;
 SELECT plan_has('SELECT fav_agg(n) FROM rows', '"Partial Mode": "Partial"') AS partial,
 	plan_has('SELECT fav_agg(n) FROM rows', '"Partial Mode": "Finalize"') AS finalize,
 	plan_has('SELECT fav_agg(n) FROM rows', '"Node Type": "Gather"') AS gather;
-SELECT plan_has('SELECT fav_union_agg(f) FROM parts', '"Partial Mode": "Partial"') AS partial;
+SELECT plan_has('SELECT fav_union_agg(f) FROM filters', '"Partial Mode": "Partial"') AS partial;
 SELECT plan_has('SELECT count(*) FROM rows WHERE fav_contains(fav_new(), n)', '"Node Type": "Gather"') AS gather;
 CREATE TABLE parallel AS SELECT
 	(SELECT fav_agg(n)::bytea FROM rows) AS numbers,
 	(SELECT fav_agg(n::text, 0.001, 200000)::bytea FROM rows) AS texts,
 	(SELECT fav_agg(n)::bytea FROM rows WHERE i <= 100) AS few,
-	(SELECT fav_union_agg(f)::bytea FROM parts) AS united,
+	(SELECT fav_union_agg(f)::bytea FROM filters) AS united,
 	(SELECT md5(string_agg(f::text, '' ORDER BY key)) FROM (SELECT key, fav_agg(n) f FROM rows GROUP BY key) g) AS grouped,
 	(SELECT count(*) FROM rows WHERE fav_contains((SELECT fav_agg(n) FROM rows WHERE key = 7), n)) AS found;
 SET max_parallel_workers_per_gather = 0;
@@ -36,12 +36,12 @@ SELECT
 	(SELECT fav_agg(n)::bytea FROM rows) = numbers AS numbers,
 	(SELECT fav_agg(n::text, 0.001, 200000)::bytea FROM rows) = texts AS texts,
 	(SELECT fav_agg(n)::bytea FROM rows WHERE i <= 100) = few AS few,
-	(SELECT fav_union_agg(f)::bytea FROM parts) = united AS united,
+	(SELECT fav_union_agg(f)::bytea FROM filters) = united AS united,
 	(SELECT md5(string_agg(f::text, '' ORDER BY key)) FROM (SELECT key, fav_agg(n) f FROM rows GROUP BY key) g) = grouped AS grouped,
 	found BETWEEN 1000 AND 2500 AS found
 FROM parallel;
 
--- so many that a state is an expanded object; some of them twice, in two workers
+-- many elements, and some of them twice, in two workers
 CREATE TABLE many (i int, n int, key int) PARTITION BY RANGE (i);
 CREATE TABLE many1 PARTITION OF many FOR VALUES FROM (0) TO (300000);
 CREATE TABLE many2 PARTITION OF many FOR VALUES FROM (300000) TO (600001);
@@ -77,8 +77,8 @@ FROM sent, (TABLE sent2 UNION ALL TABLE sent3 UNION ALL TABLE sent4 UNION ALL TA
 ORDER BY a.mode COLLATE "C";
 SELECT fav_count(rare::fav) AS rare, fav_count(often::fav) AS often FROM sent;
 
--- the leader hands its own state over: wherever the aggregate is in the plan, again and again,
--- two of them, and also one state for two aggregates
+-- wherever the aggregate is in the plan, again and again, two of them, and also one state for
+-- two aggregates
 RESET enable_partitionwise_aggregate;
 RESET enable_sort;
 CREATE TABLE expected AS SELECT fav_agg(n)::bytea AS n, fav_agg(i)::bytea AS i FROM many;
@@ -112,10 +112,49 @@ EXECUTE again;
 RESET parallel_leader_participation;
 SELECT fav_count(fav_agg(n)), fav_agg(n) @> 3001 AS there FROM many WHERE i <= 200000;
 SELECT fav_agg(n) IS NULL AS is_null FROM many WHERE i < 0;
--- so many small filters that the hashes of each worker go as a part
+-- many small filters
 SELECT plan_has('SELECT fav_union_agg(fav_add(NULL, n)) FROM many', '"Partial Mode": "Finalize"') AS finalize;
 SELECT a.n = e.n AS n FROM (SELECT fav_union_agg(fav_add(NULL, n))::bytea AS n FROM many) a, expected e;
+
+-- every kind of element, and fav_base
+\set kinds '(SELECT fav_agg(n::bigint, i)::bytea FROM many WHERE i <= 3000) AS pairs, (SELECT fav_agg(n::text)::bytea FROM many WHERE i <= 3000) AS texts, (SELECT fav_agg(md5(n::text)::uuid)::bytea FROM many WHERE i <= 3000) AS uuids, (SELECT fav_agg(int4send(n))::bytea FROM many WHERE i <= 3000) AS bytes, (SELECT fav_base(n::bigint, 0.01, 7)::bytea FROM many) AS base'
+SELECT plan_has('SELECT ' || :'kinds', '"Partial Mode": "Finalize"') AS finalize;
+CREATE TABLE kinds AS SELECT :kinds;
+SET max_parallel_workers_per_gather = 0;
+SELECT p.pairs = s.pairs AS pairs, p.texts = s.texts AS texts, p.uuids = s.uuids AS uuids, p.bytes = s.bytes AS bytes, p.base = s.base AS base
+FROM kinds p, (SELECT :kinds) s;
+SET max_parallel_workers_per_gather = 2;
+
+-- many small states, with hash tables that do not fit memory on both sides
+\set groups '(SELECT md5(string_agg(f::text, \'\' ORDER BY key)) FROM (SELECT i % 20000 AS key, fav_agg(n) f FROM many WHERE i <= 100000 GROUP BY 1) g)'
+SET work_mem = '64kB';
+SET enable_hashagg = on;
+SET enable_sort = off;
+SELECT plan_has('SELECT i % 20000 AS key, fav_agg(n) f FROM many WHERE i <= 100000 GROUP BY 1', '"Partial Mode": "Partial"') AS partial;
+CREATE TABLE spilled AS SELECT :groups AS parallel;
+RESET work_mem;
+RESET enable_sort;
+SET max_parallel_workers_per_gather = 0;
+SELECT parallel = :groups AS same FROM spilled;
+SET max_parallel_workers_per_gather = 2;
+
+-- what another aggregate has serialized is not a state: an error, and nothing worse
+CREATE AGGREGATE mixed(bigint) (sfunc = int8_avg_accum, stype = internal, combinefunc = fav_agg_combine,
+	serialfunc = int8_avg_serialize, deserialfunc = fav_agg_deserialize, finalfunc = fav_agg_final, parallel = safe);
+CREATE AGGREGATE mixed_union(bigint) (sfunc = int8_avg_accum, stype = internal, combinefunc = fav_union_combine,
+	serialfunc = int8_avg_serialize, deserialfunc = fav_union_deserialize, finalfunc = fav_union_final, parallel = safe);
+CREATE AGGREGATE mixed_agg(bigint) (sfunc = fav_agg_transition, stype = internal, combinefunc = fav_union_combine,
+	serialfunc = fav_agg_serialize, deserialfunc = fav_union_deserialize, finalfunc = fav_union_final, parallel = safe);
+\set VERBOSITY terse
+SELECT mixed(n::bigint) FROM many;
+SELECT mixed_union(n::bigint) FROM many;
+\set VERBOSITY default
+SELECT mixed_agg(n::bigint) FROM many;
+DROP AGGREGATE mixed(bigint);
+DROP AGGREGATE mixed_union(bigint);
+DROP AGGREGATE mixed_agg(bigint);
+DROP TABLE kinds, spilled;
 DROP AGGREGATE twin(bigint);
 DROP TABLE expected;
-DROP TABLE rows, parts, parallel, many, sent, sent2, sent3, sent4, sent5;
+DROP TABLE rows, filters, parallel, many, sent, sent2, sent3, sent4, sent5;
 DROP FUNCTION plan_has;

@@ -63,5 +63,8 @@ INSERT INTO days SELECT 200 + d, series(20000 + d * 1000, 20999 + d * 1000) FROM
 SELECT lost(fav_union_agg(f), 0, 9009), lost(fav_union_agg(f), 10000, 24999) FROM days;
 SELECT (SELECT fav_union_agg(f ORDER BY d)::bytea FROM days) = (SELECT fav_union_agg(f ORDER BY -d)::bytea FROM days) AS same;
 SELECT d / 100 AS hundred, slices FROM (SELECT d / 100 * 100 AS d, fav_union_agg(f) f FROM days GROUP BY 1) g, fav_stats(f) ORDER BY 1;
+WITH chosen AS (SELECT * FROM days WHERE d % 20 = 0 OR d >= 100)
+SELECT bool_and(f = (SELECT fav_union_agg(f) FROM chosen WHERE d <= w.d)) AS same
+FROM (SELECT d, fav_union_agg(f) OVER (ORDER BY d) AS f FROM chosen) w;
 DROP TABLE days;
 DROP FUNCTION series, lost;

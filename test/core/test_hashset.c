@@ -1,26 +1,32 @@
 /*
  * test_hashset.c
  *		The set of hashes of the aggregates: it is right, and nobody can choose
- *		hashes, or their order, so that it takes much more work than others.
+ *		hashes, or their order, so that it takes much more work or memory than others.
+ *		And the bytes as which it travels: whatever they are, reading them is safe.
  */
 #include "harness.h"
 #include "work.h"
 
 #include "server/server.h"
-#include "../../src/aggregate/hashset.h"
+#include "../../src/aggregate/state.h"
 
 /*
- * The most steps for each hash (work.h): to sort them once, to add them one by one,
- * which sorts them several times, to do that twice, and to build a filter from them and a second one
- * to compare it with.  Hashes by chance take a third of that.
+ * The most steps for each hash (work.h): to sort them once, to add them one by one, and to
+ * merge sets of them, in which they were added one by one.  Random hashes take half of that
+ * or less.
  */
 #define MOST_TO_SORT	150
-#define MOST_TO_ADD		450
-#define MOST_TO_MERGE	900
-#define MOST_TO_BUILD	1500
+#define MOST_TO_ADD		200
+#define MOST_TO_MERGE	250
+
+/* The most memory for each distinct hash while they are added, and for small sets besides. */
+#define MOST_BYTES		16
+#define MOST_SMALL		(16 * 1024)
 
 /* And from one look for a cancel to the next, however many there are. */
 #define MOST_AT_ONCE	4000000
+
+static size_t peak_bytes;
 
 void *
 server_alloc(size_t size)
@@ -29,15 +35,20 @@ server_alloc(size_t size)
 
 	if (memory == NULL)
 		abort();
+	if (allocated_bytes() > peak_bytes)
+		peak_bytes = allocated_bytes();
 	return memory;
 }
 
+/* The server moves large arrays without a second one; so that one is not in the peak. */
 void *
 server_realloc(void *memory, size_t size)
 {
 	size_t		old = allocated_size(memory);
-	void	   *moved = server_alloc(size);
+	void	   *moved = fav_alloc(size);
 
+	if (moved == NULL)
+		abort();
 	memcpy(moved, memory, old < size ? old : size);
 	fav_free(memory);
 	return moved;
@@ -274,7 +285,7 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void
+static size_t
 check_settled(const FavHashSet *set, const uint64_t *hashes, size_t count)
 {
 	uint64_t   *expected = malloc((count + 1) * sizeof(uint64_t));
@@ -286,21 +297,12 @@ check_settled(const FavHashSet *set, const uint64_t *hashes, size_t count)
 	for (i = 0; i < count; i++)
 		if (distinct == 0 || expected[distinct - 1] != expected[i])
 			expected[distinct++] = expected[i];
-	CHECK_THAT(set->count == distinct, "%zu hashes, %zu different, became %zu", count, distinct, set->count);
-	if (set->count == distinct)
-	{
-		size_t		nspans;
-		FavSpan    *spans = fav_hashset_spans(set, &nspans);
-		size_t		done = 0;
-		size_t		span;
-
-		for (span = 0; span < nspans; span++)
-			for (i = 0; i < spans[span].count; i++, done++)
-				CHECK_THAT(done < distinct && spans[span].hashes[i] == expected[done], "hash %zu of %zu is wrong", done, distinct);
-		CHECK_THAT(done == distinct, "%zu hashes of %zu", done, distinct);
-		fav_free(spans);
-	}
+	CHECK_THAT(set->count == distinct && set->sorted == distinct,
+			   "%zu hashes, %zu different, became %zu", count, distinct, set->count);
+	CHECK_THAT(set->count == distinct &&
+			   memcmp(set->hashes, expected, distinct * sizeof(uint64_t)) == 0, "other hashes");
 	free(expected);
+	return distinct;
 }
 
 /*
@@ -318,186 +320,74 @@ look(void)
 }
 
 static void
-add_all(FavHashSet *set, const uint64_t *hashes, size_t count)
+add_each(FavHashSet *set, const uint64_t *hashes, size_t count)
 {
 	size_t		i;
 
 	for (i = 0; i < count; i++)
 	{
 		look();					/* the server does, between rows */
-		fav_hashset_add(set, hashes[i], NULL);
+		fav_hashset_add(set, hashes[i]);
 	}
+}
+
+static void
+add_all(FavHashSet *set, const uint64_t *hashes, size_t count)
+{
+	add_each(set, hashes, count);
 	fav_hashset_settle(set);
 }
 
 static void
 sort_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 {
-	set->hashes = server_alloc(count * sizeof(uint64_t));
-	set->room = set->count = count;
+	fav_hashset_reserve(set, count);
 	memcpy(set->hashes, hashes, count * sizeof(uint64_t));
+	set->count = count;
 	fav_hashset_settle(set);
 }
 
-/* As it goes from one process to another, where there may be no alignment. */
+/* As a state goes from one process to another, where there may be no alignment. */
 static void
 send_to(FavHashSet *set, FavHashSet *other)
 {
-	uint8_t    *stored;
+	FavAggState sent = {.params = DEFAULT_PARAMS, .set = *other};
+	FavAggState received;
+	size_t		size = fav_state_size(&sent);
+	uint8_t    *bytes = server_alloc(size + 1);
+	size_t		used = 0;
 
-	fav_hashset_compact(other);
-	stored = server_alloc(fav_hashset_stored_size(other) + 1);
-	fav_hashset_store(other, stored + 1);
-	fav_hashset_merge(set, stored + 1, fav_hashset_stored_size(other), NULL);
-	fav_free(stored);
+	CHECK(fav_state_write(&sent, bytes + 1) == bytes + 1 + size);
+	CHECK(fav_state_read(&received, bytes + 1, size, &used) == NULL);
+	CHECK(used == size);
+	fav_hashset_unite(set, received.set.hashes, received.set.count);
+	fav_free(received.set.hashes);
+	fav_free(bytes);
 }
 
-/* In memory that both share, and that is not the set's to free. */
-static void *lent[64];
-static size_t nlent;
-
-static void
-lend_to(FavHashSet *set, FavHashSet *other)
-{
-	FavHashPart *part;
-	size_t		size;
-
-	fav_hashset_compact(other);
-	if (other->many == NULL)
-	{
-		send_to(set, other);
-		return;
-	}
-	size = fav_hashset_stored_size(other);
-	part = lent[nlent++] = malloc(fav_part_offset() + size);
-	fav_hashset_store(other, fav_part_sent(part));
-	fav_hashset_lend(set, part, size, NULL);
-}
-
-/* In parts, as from parallel workers: half, a quarter, ... and then the rest. */
-static void
-merge_parts(FavHashSet *set, const uint64_t *hashes, size_t count)
-{
-	static FavHashSet other;
-	size_t		part;
-	size_t		left;
-	size_t		i;
-
-	for (left = count; left > 0; left -= part, hashes += part)
-	{
-		part = left > 100 ? left / 2 : left;
-		other = (FavHashSet) {0};
-		for (i = 0; i < part; i++)
-		{
-			look();
-			fav_hashset_add(&other, hashes[i], NULL);
-		}
-		if (left % 3 == 0)
-			fav_hashset_unite(set, &other, NULL);
-		else if (left % 3 == 1)
-			send_to(set, &other);
-		else
-			lend_to(set, &other);
-	}
-}
-
+/* From sets, as of parallel workers: half, a quarter, ... and then many small ones. */
 static void
 merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 {
-	merge_parts(set, hashes, count);
-	fav_hashset_settle(set);
-}
+	size_t		n;
+	size_t		left;
 
-/* A capacity that depends on the count shows whether that was right. */
-static uint64_t
-exactly(uint64_t wanted, uint64_t count)
-{
-	(void) wanted;
-	return count;
-}
-
-/*
- * A filter that is built from the set as it is has the bytes of one that is built
- * from what check_settled() will see.
- */
-static void
-build_both(FavHashSet *set)
-{
-	static FavEditor editor;
-	Value		expected;
-	Value		built;
-	uint64_t	total = 0;
-	size_t		nspans;
-	FavSpan    *spans;
-	size_t		i;
-
-	fav_hashset_build(set, &DEFAULT_PARAMS, exactly, &editor);
-	value_from_editor(&built, &editor);
-	fav_editor_close(&editor);
-
-	fav_hashset_settle(set);
-	spans = fav_hashset_spans(set, &nspans);
-	for (i = 0; i < nspans; i++)
-		total += spans[i].count;
-	CHECK(fav_editor_build_spans(&editor, &(FavParams) {.capacity = total, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7},
-								 spans, nspans) == FAV_OK);
-	value_from_editor(&expected, &editor);
-	fav_editor_close(&editor);
-	fav_free(spans);
-	CHECK_THAT(built.size == expected.size && memcmp(built.bytes, expected.bytes, built.size) == 0,
-			   "%zu hashes give %zu bytes, or others than sorted ones, %zu", (size_t) total, built.size, expected.size);
-	value_free(&built);
-	value_free(&expected);
-}
-
-static void
-build(FavHashSet *set, const uint64_t *hashes, size_t count)
-{
-	size_t		i;
-
-	for (i = 0; i < count; i++)
+	for (left = count; left > 0; left -= n, hashes += n)
 	{
-		look();
-		fav_hashset_add(set, hashes[i], NULL);
-	}
-	build_both(set);
-}
+		FavHashSet	other;
 
-static void
-build_merged(FavHashSet *set, const uint64_t *hashes, size_t count)
-{
-	merge_parts(set, hashes, count);
-	build_both(set);
-}
-
-/* The same part from five processes, and then hashes one by one. */
-static void
-build_repeated(FavHashSet *set, const uint64_t *hashes, size_t count)
-{
-	static FavHashSet other;
-	size_t		i;
-	int			part;
-
-	other = (FavHashSet) {0};
-	for (i = 0; i < count / 2; i++)
-	{
-		look();
-		fav_hashset_add(&other, hashes[i], NULL);
-	}
-	for (part = 0; part < 5; part++)
-	{
-		look();
-		if (part % 2 == 0)
-			send_to(set, &other);
+		n = left / 2 > count / 20 ? left / 2 : left < 50 ? left : left / 20 + 1;
+		fav_hashset_init(&other, NULL);
+		add_all(&other, hashes, n);
+		if (left % 2 == 0)
+			fav_hashset_unite(set, other.hashes, other.count);
 		else
-			lend_to(set, &other);
+			send_to(set, &other);
+		fav_free(other.hashes);
+		if (left % 3 == 0)
+			fav_hashset_add(set, hashes[0]);
 	}
-	for (i = count / 4; i < count; i++)
-	{
-		look();
-		fav_hashset_add(set, hashes[i], NULL);
-	}
-	build_both(set);
+	fav_hashset_settle(set);
 }
 
 /* Work on a set, within a limit; prints what it took. */
@@ -507,8 +397,10 @@ measure(const char *what, void (*work) (FavHashSet *set, const uint64_t *hashes,
 {
 	static FavHashSet set;
 	uint64_t	start = work_done;
+	size_t		distinct;
 
-	set = (FavHashSet) {0};
+	peak_bytes = 0;
+	fav_hashset_init(&set, NULL);
 	last_look = work_done;
 	longest = 0;
 	on_pause = look;
@@ -522,23 +414,21 @@ measure(const char *what, void (*work) (FavHashSet *set, const uint64_t *hashes,
 			   (double) (work_done - start) / (double) count, (double) longest / 1e6);
 		CHECK_THAT(longest <= MOST_AT_ONCE, "%s: %llu steps without a look for a cancel", what,
 				   (unsigned long long) longest);
-		check_settled(&set, hashes, count);
-
-		/* chunks are allocated ahead, at most as many as there are and 2048 */
-		CHECK_THAT(allocated_bytes() <= 4 * 8 * count + 2 * 1024 * 1024, "%s, %zu hashes: %zu bytes", what, count, allocated_bytes());
+		distinct = check_settled(&set, hashes, count);
+		CHECK_THAT(work != add_all || peak_bytes <= MOST_BYTES * distinct + MOST_SMALL,
+				   "%s, %zu distinct hashes: %zu bytes", what, distinct, peak_bytes);
 	}
 	else
-		CHECK_THAT(false, "%s, %zu hashes: more than %llu steps each", what, count, (unsigned long long) most);
+		CHECK_THAT(false, "%s, %zu hashes: more than %llu steps each", what, count,
+				   (unsigned long long) most);
 	on_pause = NULL;
 	free_allocations();
-	while (nlent > 0)
-		free(lent[--nlent]);
 }
 
 static void
 test_kind(size_t kind)
 {
-	static const size_t counts[] = {300, 8000, 50000};
+	static const size_t counts[] = {1, 5, 300, 8000, 50000};
 	size_t		c;
 
 	test_begin("hashset: %s", kinds[kind].name);
@@ -552,8 +442,6 @@ test_kind(size_t kind)
 		measure("sorted", sort_all, hashes, counts[c], MOST_TO_SORT);
 		measure("added", add_all, hashes, counts[c], MOST_TO_ADD);
 		measure("merged", merge_all, hashes, counts[c], MOST_TO_MERGE);
-		if (counts[c] > 300)	/* for few, most of the work is to choose the size */
-			measure("built", build, hashes, counts[c], MOST_TO_BUILD);
 		free(hashes);
 	}
 	test_end();
@@ -571,49 +459,130 @@ test_looks(void)
 	for (i = 0; i < count; i++)
 		hashes[i] = by_chance(i, count);
 	measure("added", add_all, hashes, count, MOST_TO_ADD);
-	measure("built", build, hashes, count, MOST_TO_BUILD);
-	count = 4500000;
+	measure("merged", merge_all, hashes, count, MOST_TO_MERGE);
+	for (i = 0; i < count; i++)
+		hashes[i] = by_chance(i, count) % 100000 * UINT64_C(0x9e3779b97f4a7c15);
+	measure("added, most of them duplicates", add_all, hashes, count, MOST_TO_ADD);
 	for (i = 0; i < count; i++)
 		hashes[i] = alike_at_the_front(i, count);
 	measure("sorted", sort_all, hashes, count, MOST_TO_SORT);
-
-	for (i = 0; i < count; i++)
-		hashes[i] = by_chance(i, count);
-	measure("merged", merge_all, hashes, count, MOST_TO_ADD);
-	measure("built of parts", build_merged, hashes, count, MOST_TO_BUILD);
-	measure("built of the same parts", build_repeated, hashes, count, MOST_TO_BUILD);
 	free(hashes);
 	test_end();
 }
 
-/*
- * Hashes that are there twice, and nobody has looked for them when the filter is
- * built: none, the very first and last, and one in so many.
- */
+/* A set is read in the middle, and goes on. */
 static void
-test_duplicates(void)
+test_settled_often(void)
 {
-	static const size_t every[] = {0, 1, 300000, 20000, 2000, 100, 10, 2};
-	size_t		count = 300000;
-	uint64_t   *hashes = malloc(count * sizeof(uint64_t));
-	size_t		e;
+	uint64_t	hashes[3000];
+	FavHashSet	set;
 	size_t		i;
 
-	for (e = 0; e < sizeof(every) / sizeof(every[0]); e++)
+	test_begin("hashset: settled after every hash");
+	fav_hashset_init(&set, NULL);
+	for (i = 0; i < 3000; i++)
 	{
-		test_begin("hashset: built with duplicates, case %zu of %zu", e + 1, sizeof(every) / sizeof(every[0]));
-		for (i = 0; i < count; i++)
-			hashes[i] = by_chance(i, count);
-		if (every[e] == 1)
-			hashes[count - 1] = hashes[0];
-		else if (every[e] > 0)
-			for (i = every[e] - 1; i < count; i += every[e])
-				hashes[i] = hashes[random_below(&random_state, i)];
-		measure("built", build, hashes, count, MOST_TO_BUILD);
-		measure("built of parts", build_merged, hashes, count, MOST_TO_BUILD);
-		test_end();
+		hashes[i] = by_chance(0, 0) % 1000;
+		fav_hashset_add(&set, hashes[i]);
+		fav_hashset_settle(&set);
+		if (i % 100 == 0)
+			check_settled(&set, hashes, i + 1);
 	}
-	free(hashes);
+	check_settled(&set, hashes, 3000);
+	free_allocations();
+	test_end();
+}
+
+/*
+ * The bytes of a state
+ */
+
+static const char *
+read_exactly(FavAggState *state, const uint8_t *bytes, size_t size)
+{
+	uint8_t    *copy = malloc(size + 1);	/* the sanitizer sees a byte too much */
+	size_t		used = 0;
+	const char *problem;
+
+	memcpy(copy + 1, bytes, size);
+	problem = fav_state_read(state, copy + 1, size, &used);
+	CHECK(problem != NULL || used <= size);
+	free(copy);
+	return problem;
+}
+
+static void
+test_state(void)
+{
+	static const uint8_t expected[] = {
+		1, FAV_KIND_INTEGER, 7, 0,
+		0xe8, 3, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 0,
+		0x7b, 0x14, 0xae, 0x47, 0xe1, 0x7a, 0x84, 0x3f,
+		2, 0, 0, 0, 0, 0, 0, 0,
+		0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
+	};
+	static const struct
+	{
+		size_t		at;
+		uint8_t		byte;
+	}			wrong[] =
+	{
+		{0, 0}, {0, 2}, {1, 0}, {1, 6}, {2, 0}, {2, 32}, {3, 1},	/* version, kind, region size */
+		{11, 1}, {27, 0xbf}, {27, 0x40}, {27, 0x7f},	/* capacity, error rate */
+		{28, 3}, {35, 0x20}, {51, 0}	/* count, order */
+	};
+	uint8_t		bytes[sizeof(expected)];
+	FavAggState state;
+	size_t		i;
+	int			round;
+
+	test_begin("hashset: the bytes of a state");
+	fav_state_init(&state, &DEFAULT_PARAMS, NULL);
+	fav_hashset_add(&state.set, UINT64_MAX);
+	fav_hashset_add(&state.set, UINT64_C(0x0123456789abcdef));
+	fav_hashset_settle(&state.set);
+	CHECK(fav_state_size(&state) == sizeof(expected));
+	CHECK(fav_state_write(&state, bytes) == bytes + sizeof(bytes));
+	CHECK(memcmp(bytes, expected, sizeof(expected)) == 0);
+
+	for (i = 0; i < sizeof(bytes); i++)
+		CHECK_THAT(read_exactly(&state, bytes, i) != NULL, "%zu bytes are enough", i);
+	CHECK(read_exactly(&state, bytes, sizeof(bytes)) == NULL);
+	CHECK(state.set.count == 2 && state.set.sorted == 2 && state.set.hashes[1] == UINT64_MAX);
+	CHECK(state.params.capacity == 1000 && state.params.error_rate == 0.01);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	{
+		memcpy(bytes, expected, sizeof(bytes));
+		bytes[wrong[i].at] = wrong[i].byte;
+		CHECK_THAT(read_exactly(&state, bytes, sizeof(bytes)) != NULL,
+				   "byte %zu may be %d", wrong[i].at, wrong[i].byte);
+	}
+
+	/* by chance: whatever is accepted can be written again, and is the same */
+	for (round = 0; round < 100000; round++)
+	{
+		uint8_t		again[sizeof(bytes)];
+		int			changes = 1 + (int) random_below(&random_state, 4);
+
+		memcpy(bytes, expected, sizeof(bytes));
+		while (changes-- > 0)
+		{
+			size_t		at = random_below(&random_state, sizeof(bytes));
+
+			bytes[at] = (uint8_t) next_random(&random_state);
+		}
+		if (read_exactly(&state, bytes, sizeof(bytes)) == NULL)
+		{
+			CHECK(fav_state_size(&state) <= sizeof(bytes));
+			CHECK(memcmp(again, bytes, fav_state_write(&state, again) - again) == 0);
+		}
+		if (round % 100 == 0)
+			free_allocations();
+	}
+	free_allocations();
+	test_end();
 }
 
 int
@@ -626,6 +595,7 @@ main(void)
 		test_kind(kind);
 	free(killer);
 	test_looks();
-	test_duplicates();
+	test_settled_often();
+	test_state();
 	return test_summary("test_hashset");
 }
