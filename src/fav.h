@@ -10,6 +10,7 @@
 
 #include "access/detoast.h"
 #include "fmgr.h"
+#include "nodes/pg_list.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
@@ -38,6 +39,23 @@
 #define fav_owns_relation(relation, role) object_ownercheck(RelationRelationId, relation, role)
 #else
 #define fav_owns_relation(relation, role) pg_class_ownercheck(relation, role)
+#endif
+
+/*
+ * Since 18 PL/pgSQL asks a function of an extension whether it can change a variable in
+ * place.  The stand-in for older servers is a request that nobody makes.
+ */
+#if PG_VERSION_NUM >= 180000
+#define FAV_HAS_IN_PLACE	true
+#else
+#define FAV_HAS_IN_PLACE	false
+#define T_SupportRequestModifyInPlace T_Invalid
+typedef struct SupportRequestModifyInPlace
+{
+	NodeTag		type;
+	List	   *args;
+	int			paramid;
+} SupportRequestModifyInPlace;
 #endif
 
 /* The body of an SQL function: since 14 an expression whose references PostgreSQL follows. */

@@ -8,11 +8,11 @@
 #include "fav.h"
 
 #include "type/elements.h"
+#include "type/expanded.h"
 #include "miscadmin.h"
+#include "nodes/primnodes.h"
 #include "toast_cache.h"
 #include "utils/lsyscache.h"
-
-typedef FavStatus (*EditFunction) (FavEditor *editor, const uint64_t *hashes, size_t count);
 
 /* Elements of an array are asked for, added and deleted in groups of so many. */
 #define AT_ONCE			64
@@ -68,99 +68,162 @@ fav_new(PG_FUNCTION_ARGS)
  * Add, del and exclude.  NULL is the empty filter; a NULL element changes nothing.  If
  * nothing changed the argument itself is the result, so that an UPDATE that sets
  * the column to it does not write its TOAST value again.
+ *
+ * A PL/pgSQL variable gets an expanded object, which the next call changes in place.
+ * Everything else gets a flat value: it is about to be stored, and needs no object.
  */
-
-/* Open an editor on argument 0, which may be NULL, for elements of this kind. */
-static void
-begin_edit(FunctionCallInfo fcinfo, FavKind kind, FavEditor *editor, FavArgument *argument)
+typedef struct Edit
 {
-	if (PG_ARGISNULL(0))
+	FavExpanded *object;		/* to be changed; NULL: the editor is */
+	bool		is_new;			/* nobody else has the object */
+	FavEditor	editor;
+	FavArgument argument;		/* what it was opened on; no datum: NULL */
+} Edit;
+
+/* Is argument 0 a variable?  So are a few parameters of queries, at no harm. */
+static bool
+is_variable(FunctionCallInfo fcinfo)
+{
+	Node	   *call = fcinfo->flinfo != NULL ? fcinfo->flinfo->fn_expr : NULL;
+	Node	   *first = NULL;
+
+	if (call != NULL && IsA(call, FuncExpr))
+		first = linitial(((FuncExpr *) call)->args);
+	else if (call != NULL && IsA(call, OpExpr))
+		first = linitial(((OpExpr *) call)->args);
+	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
+}
+
+/* Begin to edit argument 0, which may be NULL.  Gives the parameters to hash elements with. */
+static const FavParams *
+begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
+{
+	bool		is_null = PG_ARGISNULL(0);
+	FavExpanded *object = FAV_HAS_IN_PLACE && !is_null ? fav_find_expanded(PG_GETARG_DATUM(0)) : NULL;
+	bool		is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
+
+	edit->object = NULL;
+	edit->is_new = false;
+	edit->argument.datum = NULL;
+	if (is_own && fav_expanded_takes(object, count))
+		edit->object = object;
+	else if (FAV_HAS_IN_PLACE && (is_own || is_variable(fcinfo)))
+	{
+		edit->object = is_null ? fav_expand_empty() : fav_expand(PG_GETARG_DATUM(0));
+		edit->is_new = true;
+	}
+	if (edit->object != NULL)
+		return fav_expanded_params(edit->object, kind);
+
+	if (is_null)
 	{
 		FavParams	params = fav_default_params();
 
-		argument->datum = NULL;
-		fav_editor_new(editor, &params);
+		fav_editor_new(&edit->editor, &params);
 	}
 	else
 	{
-		fav_get_argument(fcinfo, 0, argument);
-		fav_editor_open(editor, &argument->filter);
+		fav_get_argument(fcinfo, 0, &edit->argument);
+		fav_editor_open(&edit->editor, &edit->argument.filter);
 	}
-	if (editor->filter.params.kind == FAV_KIND_NONE)
-		editor->filter.params.kind = kind;
+	return &edit->editor.filter.params;
+}
+
+/* All hashes were computed before: from here on only memory and limits can fail. */
+static void
+edit_hashes(Edit *edit, FavKind kind, FavEdit function, const uint64_t *hashes, size_t count)
+{
+	size_t		from;
+	size_t		now;
+
+	for (from = 0; from < count; from += now)
+	{
+		/* in place there is but one step, see fav_expanded_takes() */
+		now = Min(count - from, FAV_INTERRUPT_EVERY);
+		CHECK_FOR_INTERRUPTS();
+		if (edit->object != NULL)
+			fav_expanded_edit(edit->object, kind, function, hashes + from, now);
+		else
+			fav_require(function(&edit->editor, hashes + from, now));
+	}
+	if (edit->object == NULL && edit->editor.filter.params.kind == FAV_KIND_NONE)
+		edit->editor.filter.params.kind = kind;
 }
 
 static Datum
-end_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
+end_edit(FunctionCallInfo fcinfo, Edit *edit)
 {
 	const FavFilter *filter;
 	Datum		result;
 
-	fav_require(fav_editor_finish(editor, &filter));
-	if (argument->datum != NULL && !editor->changed)
+	if (edit->object != NULL)
 	{
-		fav_editor_close(editor);
+		if (!edit->is_new || PG_ARGISNULL(0) || fav_expanded_has_changed(edit->object))
+			return fav_expanded_datum(edit->object);
+		fav_expanded_release(edit->object);
+		return PG_GETARG_DATUM(0);
+	}
+	fav_require(fav_editor_finish(&edit->editor, &filter));
+	if (edit->argument.datum != NULL && !edit->editor.changed)
+	{
+		fav_editor_close(&edit->editor);
 		result = PG_GETARG_DATUM(0);
 	}
 	else
-		result = fav_finish_edit(editor);
-	if (argument->datum != NULL)
-		fav_free_argument(fcinfo, 0, argument);
+		result = fav_finish_edit(&edit->editor);
+	if (edit->argument.datum != NULL)
+		fav_free_argument(fcinfo, 0, &edit->argument);
 	return result;
 }
 
 static Datum
-edit_element(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
+edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 {
-	FavEditor	editor;
-	FavArgument argument;
+	Edit		edit;
+	const FavParams *params;
 	uint64_t	hash;
 
-	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
+	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && function == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
-	begin_edit(fcinfo, kind, &editor, &argument);
-	hash = fav_hash_argument(fcinfo, kind, 1, &editor.filter.params);
-	fav_require(edit(&editor, &hash, 1));
-	return end_edit(fcinfo, &editor, &argument);
+	params = begin_edit(fcinfo, kind, 1, &edit);
+	hash = fav_hash_argument(fcinfo, kind, 1, params);
+	edit_hashes(&edit, kind, function, &hash, 1);
+	return end_edit(fcinfo, &edit);
 }
 
 static Datum
-edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
+edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 {
-	FavEditor	editor;
-	FavArgument argument;
+	Edit		edit;
 	FavElements elements;
-	uint64_t	hashes[AT_ONCE];
+	const FavParams *params;
+	uint64_t   *hashes;
 	size_t		count = 0;
 	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
 	fav_get_elements(fcinfo, 1, &elements);
-	begin_edit(fcinfo, kind, &editor, &argument);
+	params = begin_edit(fcinfo, kind, (size_t) elements.count, &edit);
+	hashes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) elements.count * sizeof(uint64_t));
 	for (i = 0; i < elements.count; i++)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (elements.nulls[i])
-			continue;
-		hashes[count++] = fav_hash_for(&editor.filter.params, kind, elements.values[i]);
-		if (count == AT_ONCE)
-		{
-			fav_require(edit(&editor, hashes, count));
-			count = 0;
-		}
+		if (!elements.nulls[i])
+			hashes[count++] = fav_hash_for(params, kind, elements.values[i]);
 	}
-	fav_require(edit(&editor, hashes, count));
-	return end_edit(fcinfo, &editor, &argument);
+	edit_hashes(&edit, kind, function, hashes, count);
+	pfree(hashes);
+	return end_edit(fcinfo, &edit);
 }
 
 /*
@@ -173,6 +236,7 @@ static pg_attribute_always_inline Datum
 contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
+	FavExpanded *object;
 	FavReader	local;
 	FavReader  *reader;
 
@@ -195,6 +259,10 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 		PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
 																	 &local.filter.params)));
 	}
+	object = fav_find_expanded(PointerGetDatum(attribute));
+	if (object != NULL)
+		PG_RETURN_BOOL(fav_expanded_contains(object, fav_hash_argument(fcinfo, kind, element_number,
+																	   fav_expanded_params(object, kind))));
 	reader = fav_find_reader(fcinfo, attribute, &local);
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 &reader->filter.params)));
@@ -221,6 +289,28 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 		fav_reader_look_ahead(reader, (uint64) PG_GETARG_INT64(element_number));
 	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
 																 &reader->filter.params)));
+}
+
+/* The reader of argument 0 for an array of `count` elements of this kind. */
+static FavReader *
+get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
+{
+	FavExpanded *object = fav_find_expanded(PG_GETARG_DATUM(0));
+	FavReader  *reader;
+
+	if (object == NULL)
+	{
+		reader = fav_get_reader(fcinfo, 0, local);
+		fav_reader_expect(reader, count);
+		return reader;
+	}
+	(void) fav_expanded_params(object, kind);
+	local->filter = *fav_expanded_filter(object);
+	/* a list, be it empty, tells that the filter is loaded */
+	if (local->filter.deleted == NULL)
+		local->filter.deleted = local->filter.recent;
+	fav_asker_init(&local->asker, &local->filter);
+	return local;
 }
 
 /* Which of some integers are in the filter, at most AT_ONCE of them? */
@@ -276,17 +366,13 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 
 		if (integers != NULL)
 		{
-			reader = fav_get_reader(fcinfo, 0, &local);
-			fav_reader_expect(reader, count);
+			reader = get_reader(fcinfo, kind, count, &local);
 			PG_RETURN_BOOL(contains_integers(reader, integers, count, wanted));
 		}
 	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-	{
-		reader = fav_get_reader(fcinfo, 0, &local);
-		fav_reader_expect(reader, elements.count);
-	}
+		reader = get_reader(fcinfo, kind, elements.count, &local);
 	for (i = 0; i < elements.count; i++)
 	{
 		bool		contained;
@@ -363,17 +449,13 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 
 		if (integers != NULL)
 		{
-			reader = fav_get_reader(fcinfo, 0, &local);
-			fav_reader_expect(reader, count);
+			reader = get_reader(fcinfo, kind, count, &local);
 			PG_RETURN_ARRAYTYPE_P(filter_integers(reader, array, integers, count));
 		}
 	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-	{
-		reader = fav_get_reader(fcinfo, 0, &local);
-		fav_reader_expect(reader, elements.count);
-	}
+		reader = get_reader(fcinfo, kind, elements.count, &local);
 	for (i = 0; i < elements.count; i++)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)

@@ -163,9 +163,11 @@ fav_from_bytea(PG_FUNCTION_ARGS)
 	return datum_from_bytes((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 }
 
-/* A value is its wire format. */
+/* A flat value is its wire format. */
 Datum
 fav_to_bytea(PG_FUNCTION_ARGS)
 {
+	if (VARATT_IS_EXTERNAL_EXPANDED(PG_GETARG_POINTER(0)))
+		PG_RETURN_BYTEA_P(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)));
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }

@@ -1,7 +1,8 @@
 /*
  * support.c
  *		What the planner should know: how many rows pass, what asking costs, and how
- *		to ask the levels of an attached filter without copying them.
+ *		to ask the levels of an attached filter without copying them.  What PL/pgSQL
+ *		should know: that a filter can be changed in place.
  *
  * Without this PostgreSQL takes a third of all rows to be hidden (for a
  * function) or half (for an operator), and plans feed queries for that.  In truth
@@ -37,6 +38,7 @@
 #define OTHER_FILTER_COST	20
 
 PG_FUNCTION_INFO_V1(fav_support);
+PG_FUNCTION_INFO_V1(fav_edit_support);
 PG_FUNCTION_INFO_V1(fav_restriction_selectivity);
 PG_FUNCTION_INFO_V1(fav_join_selectivity);
 
@@ -247,6 +249,28 @@ fav_support(PG_FUNCTION_ARGS)
 	}
 	if (IsA(request, SupportRequestSimplify))
 		PG_RETURN_POINTER(contains_levels(((SupportRequestSimplify *) request)->fcall));
+	PG_RETURN_POINTER(NULL);
+}
+
+/*
+ * f := fav_add(f, x) may change the variable in place.  The function keeps its promise that a
+ * failure changes nothing (expanded.c), and elements are hashed before the first change, so
+ * they may refer to the variable.
+ */
+Datum
+fav_edit_support(PG_FUNCTION_ARGS)
+{
+	Node	   *request = (Node *) PG_GETARG_POINTER(0);
+
+	if (IsA(request, SupportRequestModifyInPlace))
+	{
+		SupportRequestModifyInPlace *asked = (SupportRequestModifyInPlace *) request;
+		Param	   *filter = linitial(asked->args);
+
+		if (filter != NULL && IsA(filter, Param) && filter->paramkind == PARAM_EXTERN &&
+			filter->paramid == asked->paramid)
+			PG_RETURN_POINTER(filter);
+	}
 	PG_RETURN_POINTER(NULL);
 }
 
