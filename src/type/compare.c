@@ -148,8 +148,8 @@ hash_head(FunctionCallInfo fcinfo, uint64 seed)
 {
 	struct varlena *value = argument(fcinfo, 0);
 	struct varlena *head = load_head(value);
-	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(head),
-										   (int) Min(VARSIZE_ANY_EXHDR(head), FAV_MAX_HEAD_SIZE), seed);
+	int			size = (int) Min(VARSIZE_ANY_EXHDR(head), FAV_MAX_HEAD_SIZE);
+	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(head), size, seed);
 
 	release(head, value);
 	return hash;

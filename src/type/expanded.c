@@ -133,11 +133,13 @@ fav_expanded_takes(const FavExpanded *object, size_t count)
 	const FavFilter *filter = &object->editor.filter;
 
 	return count <= 1 ||
-		(count <= IN_PLACE_ELEMENTS && filter->nslices <= IN_PLACE_SLICES && fav_size(filter) <= IN_PLACE_BYTES);
+		(count <= IN_PLACE_ELEMENTS && filter->nslices <= IN_PLACE_SLICES &&
+		 fav_size(filter) <= IN_PLACE_BYTES);
 }
 
 void
-fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit, const uint64_t *hashes, size_t count)
+fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
+				  const uint64_t *hashes, size_t count)
 {
 	FavParams  *params = &object->editor.filter.params;
 	MemoryContext old;

@@ -14,12 +14,12 @@
 #include "toast_cache.h"
 #include "utils/lsyscache.h"
 
-/* Elements of an array are asked for, added and deleted in groups of so many. */
-#define AT_ONCE			64
+/* Elements of an array are probed in batches of so many. */
+#define PROBE_BATCH		64
 
 /*
- * Taking an array of integers apart costs more than asking for each of them.
- * Without NULLs they can be had as they lie in the array.
+ * Deconstructing an array of integers costs more than probing each of them.
+ * Without NULLs they are read where they lie in the array.
  */
 static inline const int64 *
 plain_integers(FavKind kind, ArrayType *array, int *count)
@@ -99,9 +99,12 @@ static const FavParams *
 begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
 {
 	bool		is_null = PG_ARGISNULL(0);
-	FavExpanded *object = FAV_HAS_IN_PLACE && !is_null ? fav_find_expanded(PG_GETARG_DATUM(0)) : NULL;
-	bool		is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
+	FavExpanded *object = NULL;
+	bool		is_own;
 
+	if (FAV_HAS_IN_PLACE && !is_null)
+		object = fav_find_expanded(PG_GETARG_DATUM(0));
+	is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
 	edit->object = NULL;
 	edit->is_new = false;
 	edit->argument.datum = NULL;
@@ -183,7 +186,8 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 	const FavParams *params;
 	uint64_t	hash;
 
-	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && function == fav_editor_del_many))
+	if (fav_element_is_null(fcinfo, kind, 1) ||
+		(PG_ARGISNULL(0) && function == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
@@ -231,7 +235,7 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
  * array forms are what OR and AND of the single answers would be.
  */
 
-/* The first question to a filter, and all those to one that is not toasted. */
+/* The first probe of a filter, and every probe of one that is not toasted. */
 static pg_attribute_always_inline Datum
 contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
@@ -239,16 +243,19 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	FavExpanded *object;
 	FavReader	local;
 	FavReader  *reader;
+	uint64_t	hash;
 
-	/* in its row, as most users have it: nothing to load, hardly anything to parse */
+	/* in its row, as most users have it: nothing to load, little to parse */
 	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
 
 		if (fav_open_lists(&local.filter, bytes, size))
-			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent,
-											   fav_hash_argument(fcinfo, kind, element_number, &local.filter.params)));
+		{
+			hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
+			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent, hash));
+		}
 		if (!fav_open_single(&local.filter, bytes, size))
 		{
 			FavProblem	problem;
@@ -256,21 +263,23 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 			if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
 				fav_raise_corrupted(&problem);
 		}
-		PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
-																	 &local.filter.params)));
+		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
+		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
 	}
 	object = fav_find_expanded(PointerGetDatum(attribute));
 	if (object != NULL)
-		PG_RETURN_BOOL(fav_expanded_contains(object, fav_hash_argument(fcinfo, kind, element_number,
-																	   fav_expanded_params(object, kind))));
+	{
+		hash = fav_hash_argument(fcinfo, kind, element_number, fav_expanded_params(object, kind));
+		PG_RETURN_BOOL(fav_expanded_contains(object, hash));
+	}
 	reader = fav_find_reader(fcinfo, attribute, &local);
-	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
-																 &reader->filter.params)));
+	hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
+	PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 }
 
 /*
- * `first` is contains_first(): called last, so that a row of a scan, where the filter is
- * the one of the row before, need not make room for what that needs.
+ * `first` is contains_first().  It is a tail call: a row of a scan, where the filter is
+ * that of the row before, does not pay for its stack frame.
  */
 static pg_attribute_always_inline Datum
 contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
@@ -313,11 +322,11 @@ get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
 	return local;
 }
 
-/* Which of some integers are in the filter, at most AT_ONCE of them? */
+/* Probe integers, at most PROBE_BATCH of them. */
 static inline void
-ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
+probe_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
 {
-	uint64_t	hashes[AT_ONCE];
+	uint64_t	hashes[PROBE_BATCH];
 	FavKind		kind = reader->filter.params.kind;
 	int			i;
 
@@ -332,16 +341,16 @@ ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
 static bool
 contains_integers(FavReader *reader, const int64 *integers, int count, bool wanted)
 {
-	bool		answers[AT_ONCE];
-	int			asked;
+	bool		answers[PROBE_BATCH];
+	int			probed;
 	int			from;
 
-	for (from = 0; from < count; from += asked)
+	for (from = 0; from < count; from += probed)
 	{
-		/* while each question fetches a block, none is asked that may not be needed */
-		asked = fav_reader_is_loaded(reader) ? Min(count - from, AT_ONCE) : 1;
-		ask_integers(reader, integers + from, asked, answers);
-		if (memchr(answers, wanted ? 1 : 0, (size_t) asked) != NULL)
+		/* while each probe fetches a block, probe no more than needed */
+		probed = fav_reader_is_loaded(reader) ? Min(count - from, PROBE_BATCH) : 1;
+		probe_integers(reader, integers + from, probed, answers);
+		if (memchr(answers, wanted ? 1 : 0, (size_t) probed) != NULL)
 			return wanted;
 	}
 	return !wanted;
@@ -385,7 +394,8 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 			continue;
 		}
 		contained = reader != NULL &&
-			fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind, elements.values[i]));
+			fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind,
+													 elements.values[i]));
 		if (contained == wanted)
 			PG_RETURN_BOOL(wanted);
 	}
@@ -401,7 +411,7 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	ArrayType  *result = palloc(overhead + sizeof(int64) * (Size) count);
 	int64	   *kept;
 	int			nkept = 0;
-	bool		answers[AT_ONCE];
+	bool		answers[PROBE_BATCH];
 	int			from;
 	int			i;
 
@@ -410,12 +420,12 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	result->elemtype = ARR_ELEMTYPE(array);
 	ARR_LBOUND(result)[0] = 1;
 	kept = (int64 *) ARR_DATA_PTR(result);
-	for (from = 0; from < count; from += AT_ONCE)
+	for (from = 0; from < count; from += PROBE_BATCH)
 	{
-		int			asked = Min(count - from, AT_ONCE);
+		int			probed = Min(count - from, PROBE_BATCH);
 
-		ask_integers(reader, integers + from, asked, answers);
-		for (i = 0; i < asked; i++)
+		probe_integers(reader, integers + from, probed, answers);
+		for (i = 0; i < probed; i++)
 		{
 			/* stored in any case, so that there is no branch to mispredict */
 			kept[nkept] = integers[from + i];
@@ -462,7 +472,8 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 			CHECK_FOR_INTERRUPTS();
 		if (!elements.nulls[i] &&
 			(reader == NULL ||
-			 !fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind, elements.values[i]))))
+			 !fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind,
+													   elements.values[i]))))
 			elements.values[kept++] = elements.values[i];
 	}
 	PG_RETURN_ARRAYTYPE_P(construct_array(elements.values, kept, ARR_ELEMTYPE(elements.array),

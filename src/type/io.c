@@ -76,7 +76,7 @@ fav_in(PG_FUNCTION_ARGS)
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 						 errmsg("invalid input syntax for type %s", "fav"),
-						 errdetail("A fav value begins with \"\\x\" and goes on in hexadecimal digits."),
+						 errdetail("A fav value is \"\\x\" followed by hexadecimal digits."),
 						 errhint("To make a filter use fav_new, fav_add or fav_agg.")));
 	if (length % 2 != 0)
 		fav_input_error(fcinfo,

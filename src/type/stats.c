@@ -134,7 +134,8 @@ fav_slices(PG_FUNCTION_ARGS)
 		values[i++] = Float8GetDatum(measure.clean_regions);
 		values[i++] = Float8GetDatum(measure.deletable);
 		Assert(i == lengthof(values));
-		SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+		SRF_RETURN_NEXT(context,
+						HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
 	}
 	SRF_RETURN_DONE(context);
 }
