@@ -208,6 +208,7 @@ DO $$
 DECLARE
 	f fav;
 	g fav;
+	many bigint[] := ARRAY(SELECT generate_series(2000001, 2000300));
 	failed int := 0;
 BEGIN
 	FOR s IN 1..32 LOOP
@@ -227,7 +228,7 @@ BEGIN
 	END LOOP;
 	ASSERT failed = 1, 'there was no limit';
 	g := f;
-	BEGIN f := fav_add(f, ARRAY(SELECT generate_series(2000001, 2000300))); EXCEPTION WHEN program_limit_exceeded THEN failed := failed + 1; END;
+	BEGIN f := fav_add(f, many); EXCEPTION WHEN program_limit_exceeded THEN failed := failed + 1; END;
 	ASSERT failed = 2 AND f = g, 'array';
 	f := fav_del(f, 1001);
 	ASSERT NOT fav_contains(f, 1001), 'delete afterwards';

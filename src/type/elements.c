@@ -30,6 +30,18 @@ fav_kind_name(FavKind kind)
 	}
 }
 
+/* A filter of text may have come about by accident, so say how. */
+static int
+hint_other_kind(FavKind filter_kind)
+{
+	if (filter_kind == FAV_KIND_PAIR)
+		return errhint("Give both numbers of the pair.");
+	if (filter_kind == FAV_KIND_TEXT)
+		return errhint("Cast the element to text. If the filter should not hold text, build it "
+					   "anew and cast its first element: a parameter without a type is text.");
+	return errhint("Cast the element to %s.", fav_kind_name(filter_kind));
+}
+
 void
 fav_raise_other_kind(FavKind filter_kind, FavKind kind)
 {
@@ -37,8 +49,7 @@ fav_raise_other_kind(FavKind filter_kind, FavKind kind)
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("filter has elements of kind %s, not %s",
 					fav_kind_name(filter_kind), fav_kind_name(kind)),
-			 filter_kind == FAV_KIND_PAIR ? errhint("Give both numbers of the pair.") :
-			 errhint("Cast the element to %s.", fav_kind_name(filter_kind))));
+			 hint_other_kind(filter_kind)));
 	pg_unreachable();
 }
 
