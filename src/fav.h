@@ -74,6 +74,10 @@ typedef struct SupportRequestModifyInPlace
 /* Long loops look for a cancel once in so many elements. */
 #define FAV_INTERRUPT_EVERY		4096
 
+/* What to do about a value that would be too large. */
+#define FAV_SPREAD_HINT \
+	"Spread the elements over several rows, for example one for each remainder of the element's hash."
+
 /* fav.c */
 pg_noreturn extern void fav_raise(FavStatus status);
 pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);

@@ -14,7 +14,7 @@
  * - Interrupts are held while the core works.  The core may give up at a pause, but what it
  *   gives up then is the whole editor.
  * - The core makes each single change wholly or not at all.  An array goes to a copy if
- *   it is long or a limit is near.  What is left is an array that meets the end of memory
+ *   it is long or a limit is near.  What is left is an array that runs out of memory
  *   halfway; the object is unusable then, and says so.
  */
 #include "type/expanded.h"
@@ -22,7 +22,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* An array of more elements, or for a larger filter, is added to a copy. */
+/* An array of more elements, or for a filter nearer to its limits, goes to a copy. */
 #define IN_PLACE_ELEMENTS	FAV_INTERRUPT_EVERY
 #define IN_PLACE_BYTES		(FAV_MAX_SIZE / 8)
 #define IN_PLACE_SLICES		(FAV_MAX_SLICES / 2)
@@ -132,9 +132,10 @@ fav_expanded_takes(const FavExpanded *object, size_t count)
 {
 	const FavFilter *filter = &object->editor.filter;
 
+	/* an element takes a byte or more, so a large capacity means a large slice */
 	return count <= 1 ||
 		(count <= IN_PLACE_ELEMENTS && filter->nslices <= IN_PLACE_SLICES &&
-		 fav_size(filter) <= IN_PLACE_BYTES);
+		 fav_size(filter) <= IN_PLACE_BYTES && filter->params.capacity <= IN_PLACE_BYTES);
 }
 
 void

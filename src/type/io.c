@@ -32,12 +32,29 @@ is_value(const uint8_t *bytes, size_t size, FavProblem *problem)
 		fav_check(&filter, problem) == FAV_OK;
 }
 
+/* Before anything is done with so many bytes. */
+static bool
+is_too_large(size_t size, FavProblem *problem)
+{
+	if (size <= FAV_MAX_SIZE)
+		return false;
+	snprintf(problem->detail, sizeof(problem->detail),
+			 "It has %zu bytes, but the limit is %u.", size, (unsigned) FAV_MAX_SIZE);
+	return true;
+}
+
 static Datum
 datum_from_bytes(const uint8_t *bytes, size_t size)
 {
 	struct varlena *result;
 	FavProblem	problem;
 
+	if (is_too_large(size, &problem))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("fav value is too large"),
+				 errdetail_internal("%s", problem.detail),
+				 errhint(FAV_SPREAD_HINT)));
 	if (!is_value(bytes, size, &problem))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -85,6 +102,12 @@ fav_in(PG_FUNCTION_ARGS)
 						 errdetail("The number of hexadecimal digits must be even.")));
 
 	size = (length - 2) / 2;
+	if (is_too_large(size, &problem))
+		fav_input_error(fcinfo,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("fav value is too large"),
+						 errdetail_internal("%s", problem.detail),
+						 errhint(FAV_SPREAD_HINT)));
 	result = palloc(VARHDRSZ + size);
 	SET_VARSIZE(result, VARHDRSZ + size);
 	bytes = (uint8_t *) VARDATA(result);
