@@ -15,17 +15,22 @@
  *   gives up then is the whole editor.
  * - The core makes each single change wholly or not at all.  An array goes to a copy if
  *   it is long or a limit is near.  What is left is an array that runs out of memory
- *   halfway; the object is unusable then, and says so.
+ *   halfway (or meets a limit in a crafted value); the object is unusable then, and says so.
  */
 #include "type/expanded.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* An array of more elements, or for a filter nearer to its limits, goes to a copy. */
+/*
+ * An array of more elements, or for a filter nearer to its limits, goes to a copy.  The next
+ * slice is at most eight times as large as the filter, or is sized for the capacity: an
+ * element takes less than 16 bytes.
+ */
 #define IN_PLACE_ELEMENTS	FAV_INTERRUPT_EVERY
-#define IN_PLACE_BYTES		(FAV_MAX_SIZE / 8)
 #define IN_PLACE_SLICES		(FAV_MAX_SLICES / 2)
+#define IN_PLACE_BYTES		(FAV_MAX_SIZE / 16)
+#define IN_PLACE_CAPACITY	(IN_PLACE_BYTES / 16)
 
 struct FavExpanded
 {
@@ -132,10 +137,9 @@ fav_expanded_takes(const FavExpanded *object, size_t count)
 {
 	const FavFilter *filter = &object->editor.filter;
 
-	/* an element takes a byte or more, so a large capacity means a large slice */
 	return count <= 1 ||
 		(count <= IN_PLACE_ELEMENTS && filter->nslices <= IN_PLACE_SLICES &&
-		 fav_size(filter) <= IN_PLACE_BYTES && filter->params.capacity <= IN_PLACE_BYTES);
+		 fav_size(filter) <= IN_PLACE_BYTES && filter->params.capacity <= IN_PLACE_CAPACITY);
 }
 
 void
