@@ -312,6 +312,27 @@ BEGIN
 END
 $$;
 
+-- A query that uses one result twice: each use has its own
+SET plan_cache_mode = force_generic_plan;
+DO $$
+DECLARE
+	f fav;
+BEGIN
+	f := fav_add(f, 5); f := fav_add(f, 6);
+	ASSERT (SELECT ROW(a @> 1, a @> 2, b @> 1, b @> 2, y @> 1, y @> 2) = ROW(true, false, false, true, false, false)
+		FROM (SELECT fav_add(y, 1) AS a, fav_add(y, 2) AS b, y FROM (SELECT fav_add(f, 7) AS y OFFSET 0) s OFFSET 0) t), 'subquery';
+	ASSERT (SELECT bool_and(ROW(a @> 1, a @> 2, b @> 1, b @> 2, y @> 1, y @> 2) = ROW(true, false, false, true, false, false))
+		FROM (SELECT fav_add(y, 1) AS a, fav_add(y, 2) AS b, y FROM (SELECT fav_add(f, 7) AS y FROM generate_series(1, 2) OFFSET 0) s, generate_series(1, 2) OFFSET 0) t), 'join';
+	ASSERT (SELECT ROW(a @> 1, a @> 2, b @> 1, b @> 2, y @> 1, y @> 2) = ROW(true, false, false, true, false, false)
+		FROM (SELECT fav_add(y, 1) AS a, fav_add(y, 2) AS b, y FROM fav_add(f, 7) y OFFSET 0) t), 'function';
+	ASSERT (SELECT ROW(a @> 1, a @> 2, b @> 1, b @> 2, y @> 1, y @> 2) = ROW(true, false, false, true, false, false)
+		FROM (WITH s AS MATERIALIZED (SELECT fav_add(f, 7) AS y) SELECT fav_add(y, 1) AS a, fav_add(y, 2) AS b, y FROM s OFFSET 0) t), 'with';
+	ASSERT (SELECT CASE y WHEN fav_add(y, 1) THEN false ELSE NOT y @> 1 END FROM (SELECT fav_add(f, 7) AS y OFFSET 0) s), 'case';
+	ASSERT fav_count(f) = 2, 'the variable';
+END
+$$;
+RESET plan_cache_mode;
+
 -- Into tables and back; a record of a loop; RETURNING
 CREATE TABLE kept (n int, f fav);
 DO $$
