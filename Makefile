@@ -11,7 +11,7 @@ MODULE_big = fav
 DATA = fav--1.0.sql
 
 core = build change deleted filter format hot levels measure room sizing slice sort table union
-type = compare elements functions io stats support union
+type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
 attach = attach attachment collect levels list objects owner rebuild reconcile triggers verify
 

@@ -60,6 +60,10 @@ CREATE FUNCTION fav_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_support(internal) IS 'planner support: selectivity and cost of asking a filter';
 
+CREATE FUNCTION fav_edit_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_edit_support(internal) IS 'support: a PL/pgSQL variable is changed in place';
+
 CREATE FUNCTION fav_restriction_selectivity(internal, oid, internal, int) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_restriction_selectivity(internal, oid, internal, int) IS
@@ -77,22 +81,22 @@ COMMENT ON FUNCTION fav_join_selectivity(internal, oid, internal, smallint, inte
 -- bigint
 
 CREATE FUNCTION fav_add(fav, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_add_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, bigint[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bigint) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, bigint[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bigint[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_exclude_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, bigint) IS 'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, bigint[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_exclude_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, bigint[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
@@ -113,22 +117,22 @@ COMMENT ON FUNCTION fav_filter(fav, bigint[]) IS 'the elements that are not in t
 -- text
 
 CREATE FUNCTION fav_add(fav, text) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_add_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, text) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, text[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, text[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, text) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, text) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, text[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, text[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, text) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_exclude_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, text) IS 'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, text[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_exclude_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, text[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, text) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
@@ -149,22 +153,22 @@ COMMENT ON FUNCTION fav_filter(fav, text[]) IS 'the elements that are not in the
 -- uuid
 
 CREATE FUNCTION fav_add(fav, uuid) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_add_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, uuid) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, uuid[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, uuid[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, uuid) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, uuid) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, uuid[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, uuid[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, uuid) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_exclude_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, uuid) IS 'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, uuid[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_exclude_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, uuid[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, uuid) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
@@ -185,22 +189,22 @@ COMMENT ON FUNCTION fav_filter(fav, uuid[]) IS 'the elements that are not in the
 -- bytea
 
 CREATE FUNCTION fav_add(fav, bytea) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_add_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bytea) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, bytea[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bytea[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, bytea) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bytea) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, bytea[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bytea[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, bytea) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_exclude_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, bytea) IS 'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, bytea[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+	AS 'MODULE_PATHNAME', 'fav_exclude_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, bytea[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, bytea) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
@@ -221,13 +225,13 @@ COMMENT ON FUNCTION fav_filter(fav, bytea[]) IS 'the elements that are not in th
 -- a pair is one element, to key a filter that many users share
 
 CREATE FUNCTION fav_add(fav, bigint, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint, bigint) IS 'the filter with the pair';
 CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bigint, bigint) IS 'the filter without the pair';
 CREATE FUNCTION fav_exclude(fav, bigint, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+	AS 'MODULE_PATHNAME', 'fav_exclude_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_exclude(fav, bigint, bigint) IS 'the filter in which the pair is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;

@@ -131,7 +131,17 @@ CREATE VIEW targets AS
 	FROM medians m WHERE section = 'probe' AND contender = 'fav, as base' AND size >= 100000
 	UNION ALL
 	SELECT 18, 'base, ' || size_name(size), 'bits per element', value, 12.3, NULL, size
-	FROM medians WHERE section = 'attached, bits' AND size >= 10000;
+	FROM medians WHERE section = 'attached, bits' AND size >= 10000
+	UNION ALL
+	SELECT 19, size || ' filters in turn', 'time, of as many probes to one', ratio('turn', '', size, 'many in turn', 'one filter'), 2, NULL, size
+	FROM medians WHERE section = 'turn' AND contender = 'many in turn'
+	UNION ALL
+	SELECT 20, 'loop of ' || size_name(size) || ' adds', 'speed, of copying', ratio('loop', '', size, 'the same, copying', 'f := fav_add(f, i)'),
+		NULL, CASE WHEN size >= 100000 AND current_setting('server_version_num')::int >= 180000 THEN 20 END, size
+	FROM medians WHERE section = 'loop' AND contender = 'the same, copying'
+	UNION ALL
+	SELECT 21, 'loop of 100k adds', 'time, of 10k adds', med('loop', '', 100000, 'f := fav_add(f, i)') / med('loop', '', 10000, 'f := fav_add(f, i)'),
+		CASE WHEN current_setting('server_version_num')::int >= 180000 THEN 12 END, NULL, 0;
 
 CREATE FUNCTION targets_table() RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT '| | | ratio | target | |' UNION ALL SELECT '|---|---|---:|---:|---|'

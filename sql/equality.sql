@@ -89,6 +89,14 @@ SELECT id FROM indexed WHERE f = fav_add(NULL, 42);
 SELECT count(*) FROM indexed WHERE f < fav_add(NULL, 42) OR f >= fav_add(NULL, 42);
 SELECT count(*) AS out_of_order FROM (SELECT f, lag(f) OVER (ORDER BY f) AS before FROM indexed) a WHERE before >= f;
 INSERT INTO indexed VALUES (0, fav_add(NULL, 7));
+-- a larger one does not fit a btree, as with every type
+DO $$
+BEGIN
+	INSERT INTO indexed SELECT -id, f FROM same WHERE way = 'large';
+EXCEPTION WHEN program_limit_exceeded THEN
+	RAISE NOTICE '%', regexp_replace(SQLERRM, '\d+', 'N', 'g');
+END
+$$;
 DROP INDEX indexed_btree;
 INSERT INTO indexed SELECT -id, f FROM same WHERE way = 'large';
 CREATE INDEX indexed_hash ON indexed USING hash (f);
@@ -98,6 +106,39 @@ SELECT id FROM indexed WHERE f = (SELECT f FROM compressed WHERE way = 'large' A
 SELECT id FROM indexed WHERE f = (SELECT f FROM compressed WHERE way = 'large' AND id = 1) ORDER BY id;
 RESET enable_seqscan;
 DROP TABLE indexed;
+
+-- Rows, arrays and windows
+SELECT count(*) FROM (SELECT DISTINCT same.* FROM same) a;
+SELECT count(*) FROM (SELECT same.* FROM same UNION SELECT compressed.* FROM compressed) a;
+SELECT count(*) FILTER (WHERE a IS DISTINCT FROM b) AS distinct_rows, count(*) FILTER (WHERE a = b) AS same_rows, count(*) FILTER (WHERE a < b OR a > b) AS in_order
+FROM same a JOIN compressed b USING (id, way);
+SELECT count(DISTINCT ARRAY[f, NULL]) AS arrays, count(DISTINCT ROW(f, id % 2)) AS rows FROM all_ways;
+SELECT ARRAY[a.f, b.f] = ARRAY[b.f, a.f] AS same, ARRAY[a.f] < ARRAY[b.f] AS less, a.f = ANY (ARRAY[b.f, a.f]) AS "any", a.f <> ALL (ARRAY[b.f, NULL]) AS "all",
+	ARRAY[a.f, b.f] @> ARRAY[b.f] AS contains, ARRAY[a.f] && ARRAY[b.f] AS overlap, array_position(ARRAY[b.f, NULL, a.f], a.f) AS position, cardinality(array_remove(ARRAY[a.f, b.f], b.f)) AS removed
+FROM fav_add(NULL, 1) a (f), fav_add(NULL, '1'::text) b (f);
+SELECT array_agg(DISTINCT n ORDER BY n) AS partition_sizes FROM (SELECT count(*) OVER (PARTITION BY way, f) AS n FROM all_ways) a;
+SELECT array_agg(DISTINCT n ORDER BY n) AS ranks FROM (SELECT dense_rank() OVER (PARTITION BY way ORDER BY f) AS n FROM all_ways) a;
+SELECT count(*) FILTER (WHERE l.f IS NULL) AS without_left, count(*) FILTER (WHERE r.f IS NULL) AS without_right, count(*) AS all
+FROM (SELECT f FROM same WHERE id < 4 UNION ALL SELECT NULL) l FULL JOIN (SELECT f FROM compressed WHERE id > 2 UNION ALL SELECT NULL) r ON l.f = r.f;
+
+-- Out of line, no more is loaded than tells two values apart: nothing for values of other sizes
+-- or for the same value, the head for others, all for equal ones
+CREATE FUNCTION toast_blocks(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	FOR i IN 1..2 LOOP
+		EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ' || query INTO plan;
+	END LOOP;
+	RETURN (plan->0->'Plan'->>'Shared Hit Blocks')::bigint + (plan->0->'Plan'->>'Shared Read Blocks')::bigint;
+END
+$$;
+CREATE TABLE apart AS SELECT id, f FROM same WHERE way = 'large' UNION ALL SELECT 5, f FROM same WHERE way = 'sliced' AND id = 1;
+INSERT INTO apart SELECT 6, fav_add(fav_new(200000), ARRAY(SELECT generate_series(1, 50000)));
+SELECT a.id, b.id, toast_blocks(format('SELECT FROM apart a, apart b WHERE a.id = %s AND b.id = %s AND a.f IS NOT DISTINCT FROM b.f', a.id, b.id)) BETWEEN least AND most AS as_expected
+FROM (VALUES (1, 1, 0, 5), (1, 5, 0, 10), (1, 6, 0, 10), (1, 4, 3, 30), (1, 3, 3, 30), (1, 2, 40, 400)) v (a, b, least, most), apart a, apart b WHERE a.id = v.a AND b.id = v.b ORDER BY 1, 2;
+DROP TABLE apart;
+DROP FUNCTION toast_blocks;
 
 -- A partition for each hash
 CREATE TABLE parted (id int, f fav) PARTITION BY HASH (f);

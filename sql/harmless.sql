@@ -1,33 +1,56 @@
 -- Installing the extension changes no query that does not mention it: whatever an untyped
 -- parameter was taken for before, it is taken for after.
 
--- Types of a user, besides the server's
+-- Types of a user and of other extensions, as far as these are installed, besides the server's
 CREATE SCHEMA harmless;
+SET search_path = public, harmless;
+SET client_min_messages = warning;
+DO $$
+DECLARE
+	extension text;
+BEGIN
+	FOR extension IN SELECT name FROM pg_available_extensions
+		WHERE name IN ('citext', 'cube', 'hstore', 'intarray', 'isn', 'ltree', 'seg') AND installed_version IS NULL ORDER BY name
+	LOOP
+		EXECUTE format('CREATE EXTENSION %I SCHEMA harmless', extension);
+	END LOOP;
+END
+$$;
+RESET client_min_messages;
 CREATE TYPE harmless.mood AS ENUM ('calm', 'angry');
 CREATE TYPE harmless.place AS (x float8, y float8);
 CREATE TYPE harmless.floats AS RANGE (subtype = float8);
 CREATE DOMAIN harmless.handle AS text;
 CREATE DOMAIN harmless.number AS bigint;
 
--- What does PostgreSQL take $1 for, in "$1 operator type" and in "type operator $1"?  An
--- SQLSTATE where it cannot tell.
-CREATE TYPE harmless.meaning AS (operator text, type text, side text, parameter text);
+-- What does PostgreSQL take $1 for, in "$1 operator type" and in "type operator $1", and $1 and $2
+-- in "$1 operator $2"?  Of which type is the result, also with a literal?  An SQLSTATE where it
+-- cannot tell.
+CREATE TYPE harmless.meaning AS (operator text, type text, side text, parameter text, result text);
 CREATE FUNCTION harmless.meanings(operators text[]) RETURNS SETOF harmless.meaning LANGUAGE plpgsql AS $$
 DECLARE
 	m harmless.meaning;
+	template text;
 BEGIN
 	FOR m.operator, m.type, m.side IN
 		SELECT o, format_type(t.oid, NULL), s FROM unnest(operators) o, pg_type t, unnest(ARRAY['left', 'right']) s
 		WHERE t.typnamespace IN ('pg_catalog'::regnamespace, 'harmless'::regnamespace) AND t.typtype <> 'p'
 			AND NOT EXISTS (SELECT FROM pg_class WHERE oid = t.typrelid AND relkind <> 'c')
+		UNION ALL SELECT o, '', 'both' FROM unnest(operators) o
 	LOOP
+		template := CASE m.side WHEN 'left' THEN format('$1 %s NULL::%s', m.operator, m.type)
+			WHEN 'right' THEN format('NULL::%s %s $1', m.type, m.operator) ELSE format('$1 %s $2', m.operator) END;
 		BEGIN
-			EXECUTE 'PREPARE harmless AS SELECT ' || CASE m.side WHEN 'left' THEN format('$1 %s NULL::%s', m.operator, m.type)
-				ELSE format('NULL::%s %s $1', m.type, m.operator) END;
+			EXECUTE 'PREPARE harmless AS SELECT ' || template;
 			SELECT parameter_types::text INTO m.parameter FROM pg_prepared_statements WHERE name = 'harmless';
 			DEALLOCATE harmless;
 		EXCEPTION WHEN OTHERS THEN
 			m.parameter := SQLSTATE;
+		END;
+		BEGIN
+			EXECUTE format('SELECT pg_typeof(%s)', regexp_replace(template, '\$\d', 'NULL', 'g')) INTO m.result;
+		EXCEPTION WHEN OTHERS THEN
+			m.result := SQLSTATE;
 		END;
 		RETURN NEXT m;
 	END LOOP;
@@ -62,16 +85,17 @@ SELECT array_agg(DISTINCT operator COLLATE "C") AS operators, count(*) > 3000 AS
 FROM harmless.before b LEFT JOIN harmless.after a USING (operator, type, side);
 
 -- What had a meaning has the same one.
-SELECT operator, side, type, b.parameter AS before, a.parameter AS after
+SELECT operator, side, type, b.parameter AS before, a.parameter AS after, b.result AS result_before, a.result AS result_after
 FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
-WHERE b.parameter LIKE '{%' AND a.parameter <> b.parameter
+WHERE (b.parameter LIKE '{%' AND a.parameter <> b.parameter) OR (b.result !~ '^[0-9A-Z]{5}$' AND a.result <> b.result)
 ORDER BY 1, 2, 3;
 
 -- What had none and has one now takes a filter
-SELECT operator, side, a.parameter, count(*) > 0 AS some FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
+SELECT operator, side, a.parameter, bool_and(a.result IN ('fav', 'boolean')) AS result FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
 WHERE b.parameter NOT LIKE '{%' AND a.parameter LIKE '{%' GROUP BY operator, side, a.parameter ORDER BY operator COLLATE "C", side, a.parameter;
 
--- Queries that other operators would break
+-- Queries that other operators would break, without those of other extensions
+RESET search_path;
 CREATE TABLE harmless.posts (id bigint, tags text[], ids bigint[], meta jsonb, key text, day date, span int4range);
 PREPARE tags AS SELECT FROM harmless.posts WHERE tags && $1;
 PREPARE tags_left AS SELECT FROM harmless.posts WHERE $1 && tags;

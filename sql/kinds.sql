@@ -116,6 +116,53 @@ SELECT f - '42' FROM kinds;
 SELECT fav_contains_any(f, '{42}') FROM kinds;
 \set VERBOSITY default
 
+-- Every function that takes elements, with what a driver may send for a number, an array or a
+-- uuid, as a literal and as a parameter: never is something taken for another thing in silence.
+CREATE TABLE untyped (call text, expression text);
+INSERT INTO untyped VALUES
+	('contains', 'fav_contains(f, E)'), ('add', 'fav_count(fav_add(f, E)) - coalesce(fav_count(f), 0)'), ('del', 'fav_count(fav_del(f, E)) - coalesce(fav_count(f), 0)'),
+	('exclude', 'fav_contains(fav_exclude(f, E), E)'), ('@>', 'f @> E'), ('<@', 'E <@ f'), ('+', 'fav_count(f + E) - coalesce(fav_count(f), 0)'), ('-', 'f - E'),
+	('any', 'fav_contains_any(f, E)'), ('all', 'fav_contains_all(f, E)'), ('filter', 'fav_filter(f, E)'),
+	('pair', 'fav_contains(f, E, E)'), ('add pair', 'fav_count(fav_add(f, E, E)) - coalesce(fav_count(f), 0)'), ('levels', 'fav_contains(NULL, NULL, f, E)'), ('union', 'fav_count(fav_union(f, E))');
+-- the parameter is known only when the statement runs, so a plan must not depend on it
+CREATE FUNCTION untyped_answer(kind text, expression text, element text, way text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	answer text;
+BEGIN
+	expression := format('SELECT %s FROM kinds WHERE size = %L AND kind = %L', with_element(expression, CASE way WHEN 'parameter' THEN '$1' ELSE quote_nullable(element) END), 'small', kind);
+	IF way = 'literal' THEN
+		EXECUTE expression INTO answer;
+	ELSE
+		EXECUTE 'PREPARE untyped AS ' || expression;
+		EXECUTE format('EXECUTE untyped(%L)', element) INTO answer;
+		DEALLOCATE untyped;
+	END IF;
+	RETURN coalesce(answer, 'NULL');
+EXCEPTION WHEN OTHERS THEN
+	PERFORM FROM pg_prepared_statements WHERE name = 'untyped';
+	IF FOUND THEN DEALLOCATE untyped; END IF;
+	RETURN CASE SQLSTATE WHEN '42725' THEN 'not unique' WHEN '42804' THEN 'other kind' WHEN '22P02' THEN CASE WHEN SQLERRM LIKE '%type fav%' THEN 'not a fav' ELSE 'not a ' || substring(SQLERRM FROM 'for type (\w+)') END ELSE SQLSTATE || ' ' || SQLERRM END;
+END
+$$;
+CREATE TABLE untyped_answers AS
+SELECT kind, element, way, call, untyped_answer(kind, expression, element, way) AS answer
+FROM kinds, untyped, (VALUES ('42'), ('{42,43}'), ('{"42"}'), ('00000000-0000-0000-0000-000000000042'), (NULL)) e (element), (VALUES ('literal'), ('parameter')) w (way)
+WHERE size = 'small';
+SELECT kind AS filter, element, max(answer) FILTER (WHERE call = 'contains') AS contains, max(answer) FILTER (WHERE call = '@>') AS "@>", max(answer) FILTER (WHERE call = '<@') AS "<@",
+	max(answer) FILTER (WHERE call = 'add') AS add, max(answer) FILTER (WHERE call = '+') AS "+", max(answer) FILTER (WHERE call = 'del') AS del, max(answer) FILTER (WHERE call = 'exclude') AS exclude,
+	max(answer) FILTER (WHERE call = 'levels') AS levels, max(answer) FILTER (WHERE call = 'pair') AS pair, max(answer) FILTER (WHERE call = 'add pair') AS "add pair"
+FROM untyped_answers WHERE way = 'parameter' GROUP BY kind, element ORDER BY kind COLLATE "C", element COLLATE "C";
+SELECT call, element, array_agg(DISTINCT answer COLLATE "C") AS answers FROM untyped_answers WHERE call IN ('-', 'any', 'all', 'filter', 'union') AND way = 'parameter' GROUP BY call, element ORDER BY call COLLATE "C", element COLLATE "C";
+-- a literal is what a parameter is
+SELECT l.kind, l.call, l.element, l.answer AS literal, p.answer AS parameter FROM untyped_answers l JOIN untyped_answers p USING (kind, call) WHERE l.way = 'literal' AND p.way = 'parameter'
+	AND l.element IS NOT DISTINCT FROM p.element AND l.answer <> p.answer ORDER BY 1, 2, 3;
+-- an array as the first element is legal text; the mistake shows with the first number
+SELECT (fav_stats(f)).kind, fav_count(f) AS count, f @> '{44,45,46}' AS as_text FROM fav_add(NULL, '{44,45,46}') f;
+SELECT fav_add(fav_add(NULL, '{44,45,46}'), 47);
+SELECT fav_contains_any(fav_add(NULL, '{44,45,46}'), ARRAY[44, 45, 46]);
+DROP FUNCTION untyped_answer;
+DROP TABLE untyped, untyped_answers;
+
 -- An empty filter takes anything, and the first element decides
 SELECT (fav_stats(fav_add(f, 1))).kind, (fav_stats(fav_add(f, '1'))).kind, (fav_stats(fav_add(f, '{1}'::text[]))).kind,
 	(fav_stats(fav_add(f, '00000000-0000-0000-0000-000000000001'::uuid))).kind, (fav_stats(fav_add(f, '\x01'::bytea))).kind, (fav_stats(fav_add(f, 1, 2))).kind,

@@ -49,7 +49,7 @@ fav_raise(FavStatus status)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("fav value would exceed the limit of %u bytes", (unsigned) FAV_MAX_SIZE),
-					 errhint("Spread the elements over several rows, for example one for each remainder of the element's hash.")));
+					 errhint(FAV_SPREAD_HINT)));
 			break;
 		case FAV_TOO_MANY_SLICES:
 			ereport(ERROR,
@@ -116,7 +116,7 @@ fav_check_params(const FavParams *params)
 				 errmsg("capacity " UINT64_FORMAT " is too large", params->capacity),
 				 errdetail("With an error rate of %g and a region size of %d the filter would exceed the limit of %u bytes.",
 						   params->error_rate, (int) params->region_size, (unsigned) FAV_MAX_SIZE),
-				 errhint("Spread the elements over several rows, for example one for each remainder of the element's hash.")));
+				 errhint(FAV_SPREAD_HINT)));
 }
 
 /* Where the state of an aggregate lives. */

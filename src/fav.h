@@ -10,6 +10,7 @@
 
 #include "access/detoast.h"
 #include "fmgr.h"
+#include "nodes/pg_list.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
@@ -40,6 +41,23 @@
 #define fav_owns_relation(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
+/*
+ * Since 18 PL/pgSQL asks a function of an extension whether it can change a variable in
+ * place.  The stand-in for older servers is a request that nobody makes.
+ */
+#if PG_VERSION_NUM >= 180000
+#define FAV_HAS_IN_PLACE	true
+#else
+#define FAV_HAS_IN_PLACE	false
+#define T_SupportRequestModifyInPlace T_Invalid
+typedef struct SupportRequestModifyInPlace
+{
+	NodeTag		type;
+	List	   *args;
+	int			paramid;
+} SupportRequestModifyInPlace;
+#endif
+
 /* The body of an SQL function: since 14 an expression whose references PostgreSQL follows. */
 #if PG_VERSION_NUM >= 140000
 #define FAV_SQL_BODY	"RETURN %s"
@@ -55,6 +73,10 @@
 
 /* Long loops look for a cancel once in so many elements. */
 #define FAV_INTERRUPT_EVERY		4096
+
+/* What to do about a value that would be too large. */
+#define FAV_SPREAD_HINT \
+	"Spread the elements over several rows, for example one for each remainder of the element's hash."
 
 /* fav.c */
 pg_noreturn extern void fav_raise(FavStatus status);

@@ -23,9 +23,12 @@ PG_FUNCTION_INFO_V1(fav_cmp);
 PG_FUNCTION_INFO_V1(fav_hash);
 PG_FUNCTION_INFO_V1(fav_hash_extended);
 
+/* An expanded value is flattened once, not in every step. */
 static inline struct varlena *
 argument(FunctionCallInfo fcinfo, int number)
 {
+	if (VARATT_IS_EXTERNAL_EXPANDED(PG_GETARG_POINTER(number)))
+		fcinfo->args[number].value = PointerGetDatum(PG_DETOAST_DATUM(PG_GETARG_DATUM(number)));
 	return (struct varlena *) PG_GETARG_POINTER(number);
 }
 
@@ -93,8 +96,8 @@ compare(FunctionCallInfo fcinfo)
 static bool
 is_equal(FunctionCallInfo fcinfo)
 {
-	return toast_raw_datum_size(PG_GETARG_DATUM(0)) == toast_raw_datum_size(PG_GETARG_DATUM(1)) &&
-		compare(fcinfo) == 0;
+	return toast_raw_datum_size(PointerGetDatum(argument(fcinfo, 0))) ==
+		toast_raw_datum_size(PointerGetDatum(argument(fcinfo, 1))) && compare(fcinfo) == 0;
 }
 
 Datum
@@ -145,8 +148,8 @@ hash_head(FunctionCallInfo fcinfo, uint64 seed)
 {
 	struct varlena *value = argument(fcinfo, 0);
 	struct varlena *head = load_head(value);
-	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(head),
-										   (int) Min(VARSIZE_ANY_EXHDR(head), FAV_MAX_HEAD_SIZE), seed);
+	int			size = (int) Min(VARSIZE_ANY_EXHDR(head), FAV_MAX_HEAD_SIZE);
+	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(head), size, seed);
 
 	release(head, value);
 	return hash;

@@ -3,8 +3,8 @@
  *		Elements of another kind than those of the filter.
  *
  * Many drivers send parameters without a type, and PostgreSQL takes those for text.  So
- * text is read as what the filter holds, and what cannot be read, or is of a kind that
- * was asked for by its type, is an error.  Nothing is ever silently not there.
+ * text is read as what the filter holds.  Text that cannot be read, and an element of any
+ * other type, is an error.  No mismatch is ever answered with "absent".
  */
 #include "type/elements.h"
 
@@ -30,14 +30,26 @@ fav_kind_name(FavKind kind)
 	}
 }
 
+/* A filter of text may have come about by accident, so say how. */
+static int
+hint_other_kind(FavKind filter_kind)
+{
+	if (filter_kind == FAV_KIND_PAIR)
+		return errhint("Give both numbers of the pair.");
+	if (filter_kind == FAV_KIND_TEXT)
+		return errhint("Cast the element to text. If the filter should not hold text, build it "
+					   "anew and cast its first element: a parameter without a type is text.");
+	return errhint("Cast the element to %s.", fav_kind_name(filter_kind));
+}
+
 void
 fav_raise_other_kind(FavKind filter_kind, FavKind kind)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("filter has elements of kind %s, not %s", fav_kind_name(filter_kind), fav_kind_name(kind)),
-			 filter_kind == FAV_KIND_PAIR ? errhint("Give both numbers of the pair.") :
-			 errhint("Cast the element to %s.", fav_kind_name(filter_kind))));
+			 errmsg("filter has elements of kind %s, not %s",
+					fav_kind_name(filter_kind), fav_kind_name(kind)),
+			 hint_other_kind(filter_kind)));
 	pg_unreachable();
 }
 

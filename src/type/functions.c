@@ -8,18 +8,18 @@
 #include "fav.h"
 
 #include "type/elements.h"
+#include "type/expanded.h"
 #include "miscadmin.h"
+#include "nodes/primnodes.h"
 #include "toast_cache.h"
 #include "utils/lsyscache.h"
 
-typedef FavStatus (*EditFunction) (FavEditor *editor, const uint64_t *hashes, size_t count);
-
-/* Elements of an array are asked for, added and deleted in groups of so many. */
-#define AT_ONCE			64
+/* Elements of an array are probed in batches of so many. */
+#define PROBE_BATCH		64
 
 /*
- * Taking an array of integers apart costs more than asking for each of them.
- * Without NULLs they can be had as they lie in the array.
+ * Deconstructing an array of integers costs more than probing each of them.
+ * Without NULLs they are read where they lie in the array.
  */
 static inline const int64 *
 plain_integers(FavKind kind, ArrayType *array, int *count)
@@ -68,99 +68,166 @@ fav_new(PG_FUNCTION_ARGS)
  * Add, del and exclude.  NULL is the empty filter; a NULL element changes nothing.  If
  * nothing changed the argument itself is the result, so that an UPDATE that sets
  * the column to it does not write its TOAST value again.
+ *
+ * A PL/pgSQL variable gets an expanded object, which the next call changes in place.
+ * Everything else gets a flat value: it is about to be stored, and needs no object.
  */
-
-/* Open an editor on argument 0, which may be NULL, for elements of this kind. */
-static void
-begin_edit(FunctionCallInfo fcinfo, FavKind kind, FavEditor *editor, FavArgument *argument)
+typedef struct Edit
 {
-	if (PG_ARGISNULL(0))
+	FavExpanded *object;		/* to be changed; NULL: the editor is */
+	bool		is_new;			/* nobody else has the object */
+	FavEditor	editor;
+	FavArgument argument;		/* what it was opened on; no datum: NULL */
+} Edit;
+
+/* Is argument 0 a variable?  So are a few parameters of queries, at no harm. */
+static bool
+is_variable(FunctionCallInfo fcinfo)
+{
+	Node	   *call = fcinfo->flinfo != NULL ? fcinfo->flinfo->fn_expr : NULL;
+	Node	   *first = NULL;
+
+	if (call != NULL && IsA(call, FuncExpr))
+		first = linitial(((FuncExpr *) call)->args);
+	else if (call != NULL && IsA(call, OpExpr))
+		first = linitial(((OpExpr *) call)->args);
+	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
+}
+
+/* Begin to edit argument 0, which may be NULL.  Gives the parameters to hash elements with. */
+static const FavParams *
+begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
+{
+	bool		is_null = PG_ARGISNULL(0);
+	FavExpanded *object = NULL;
+	bool		is_own;
+
+	if (FAV_HAS_IN_PLACE && !is_null)
+		object = fav_find_expanded(PG_GETARG_DATUM(0));
+	is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
+	edit->object = NULL;
+	edit->is_new = false;
+	edit->argument.datum = NULL;
+	if (is_own && fav_expanded_takes(object, count))
+		edit->object = object;
+	else if (FAV_HAS_IN_PLACE && (is_own || is_variable(fcinfo)))
+	{
+		edit->object = is_null ? fav_expand_empty() : fav_expand(PG_GETARG_DATUM(0));
+		edit->is_new = true;
+	}
+	if (edit->object != NULL)
+		return fav_expanded_params(edit->object, kind);
+
+	if (is_null)
 	{
 		FavParams	params = fav_default_params();
 
-		argument->datum = NULL;
-		fav_editor_new(editor, &params);
+		fav_editor_new(&edit->editor, &params);
 	}
 	else
 	{
-		fav_get_argument(fcinfo, 0, argument);
-		fav_editor_open(editor, &argument->filter);
+		fav_get_argument(fcinfo, 0, &edit->argument);
+		fav_editor_open(&edit->editor, &edit->argument.filter);
 	}
-	if (editor->filter.params.kind == FAV_KIND_NONE)
-		editor->filter.params.kind = kind;
+	return &edit->editor.filter.params;
+}
+
+/* All hashes were computed before: from here on only memory and limits can fail. */
+static void
+edit_hashes(Edit *edit, FavKind kind, FavEdit function, const uint64_t *hashes, size_t count)
+{
+	size_t		from;
+	size_t		now;
+
+	for (from = 0; from < count; from += now)
+	{
+		/* in place there is but one step, see fav_expanded_takes() */
+		now = Min(count - from, FAV_INTERRUPT_EVERY);
+		CHECK_FOR_INTERRUPTS();
+		if (edit->object != NULL)
+			fav_expanded_edit(edit->object, kind, function, hashes + from, now);
+		else
+			fav_require(function(&edit->editor, hashes + from, now));
+	}
+	if (edit->object == NULL && edit->editor.filter.params.kind == FAV_KIND_NONE)
+		edit->editor.filter.params.kind = kind;
 }
 
 static Datum
-end_edit(FunctionCallInfo fcinfo, FavEditor *editor, FavArgument *argument)
+end_edit(FunctionCallInfo fcinfo, Edit *edit)
 {
 	const FavFilter *filter;
 	Datum		result;
 
-	fav_require(fav_editor_finish(editor, &filter));
-	if (argument->datum != NULL && !editor->changed)
+	if (edit->object != NULL)
 	{
-		fav_editor_close(editor);
+		if (!edit->is_new || PG_ARGISNULL(0) || fav_expanded_has_changed(edit->object))
+			return fav_expanded_datum(edit->object);
+		fav_expanded_release(edit->object);
+		return PG_GETARG_DATUM(0);
+	}
+	fav_require(fav_editor_finish(&edit->editor, &filter));
+	if (edit->argument.datum != NULL && !edit->editor.changed)
+	{
+		fav_editor_close(&edit->editor);
 		result = PG_GETARG_DATUM(0);
 	}
 	else
-		result = fav_finish_edit(editor);
-	if (argument->datum != NULL)
-		fav_free_argument(fcinfo, 0, argument);
+		result = fav_finish_edit(&edit->editor);
+	if (edit->argument.datum != NULL)
+		fav_free_argument(fcinfo, 0, &edit->argument);
 	return result;
 }
 
 static Datum
-edit_element(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
+edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 {
-	FavEditor	editor;
-	FavArgument argument;
+	Edit		edit;
+	const FavParams *params;
 	uint64_t	hash;
 
-	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
+	if (fav_element_is_null(fcinfo, kind, 1) ||
+		(PG_ARGISNULL(0) && function == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
-	begin_edit(fcinfo, kind, &editor, &argument);
-	hash = fav_hash_argument(fcinfo, kind, 1, &editor.filter.params);
-	fav_require(edit(&editor, &hash, 1));
-	return end_edit(fcinfo, &editor, &argument);
+	params = begin_edit(fcinfo, kind, 1, &edit);
+	hash = fav_hash_argument(fcinfo, kind, 1, params);
+	edit_hashes(&edit, kind, function, &hash, 1);
+	return end_edit(fcinfo, &edit);
 }
 
 static Datum
-edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
+edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 {
-	FavEditor	editor;
-	FavArgument argument;
+	Edit		edit;
 	FavElements elements;
-	uint64_t	hashes[AT_ONCE];
+	const FavParams *params;
+	uint64_t   *hashes;
 	size_t		count = 0;
 	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == fav_editor_del_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
 	fav_get_elements(fcinfo, 1, &elements);
-	begin_edit(fcinfo, kind, &editor, &argument);
+	params = begin_edit(fcinfo, kind, (size_t) elements.count, &edit);
+	hashes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) elements.count * sizeof(uint64_t));
 	for (i = 0; i < elements.count; i++)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (elements.nulls[i])
-			continue;
-		hashes[count++] = fav_hash_for(&editor.filter.params, kind, elements.values[i]);
-		if (count == AT_ONCE)
-		{
-			fav_require(edit(&editor, hashes, count));
-			count = 0;
-		}
+		if (!elements.nulls[i])
+			hashes[count++] = fav_hash_for(params, kind, elements.values[i]);
 	}
-	fav_require(edit(&editor, hashes, count));
-	return end_edit(fcinfo, &editor, &argument);
+	edit_hashes(&edit, kind, function, hashes, count);
+	pfree(hashes);
+	return end_edit(fcinfo, &edit);
 }
 
 /*
@@ -168,23 +235,27 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
  * array forms are what OR and AND of the single answers would be.
  */
 
-/* The first question to a filter, and all those to one that is not toasted. */
+/* The first probe of a filter, and every probe of one that is not toasted. */
 static pg_attribute_always_inline Datum
 contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
+	FavExpanded *object;
 	FavReader	local;
 	FavReader  *reader;
+	uint64_t	hash;
 
-	/* in its row, as most users have it: nothing to load, hardly anything to parse */
+	/* in its row, as most users have it: nothing to load, little to parse */
 	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
 
 		if (fav_open_lists(&local.filter, bytes, size))
-			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent,
-											   fav_hash_argument(fcinfo, kind, element_number, &local.filter.params)));
+		{
+			hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
+			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent, hash));
+		}
 		if (!fav_open_single(&local.filter, bytes, size))
 		{
 			FavProblem	problem;
@@ -192,17 +263,23 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 			if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
 				fav_raise_corrupted(&problem);
 		}
-		PG_RETURN_BOOL(fav_contains(&local.filter, fav_hash_argument(fcinfo, kind, element_number,
-																	 &local.filter.params)));
+		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
+		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
+	}
+	object = fav_find_expanded(PointerGetDatum(attribute));
+	if (object != NULL)
+	{
+		hash = fav_hash_argument(fcinfo, kind, element_number, fav_expanded_params(object, kind));
+		PG_RETURN_BOOL(fav_expanded_contains(object, hash));
 	}
 	reader = fav_find_reader(fcinfo, attribute, &local);
-	PG_RETURN_BOOL(fav_reader_contains(reader, fav_hash_argument(fcinfo, kind, element_number,
-																 &reader->filter.params)));
+	hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
+	PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 }
 
 /*
- * `first` is contains_first(): called last, so that a row of a scan, where the filter is
- * the one of the row before, need not make room for what that needs.
+ * `first` is contains_first().  It is a tail call: a row of a scan, where the filter is
+ * that of the row before, does not pay for its stack frame.
  */
 static pg_attribute_always_inline Datum
 contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
@@ -223,11 +300,33 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 																 &reader->filter.params)));
 }
 
-/* Which of some integers are in the filter, at most AT_ONCE of them? */
-static inline void
-ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
+/* The reader of argument 0 for an array of `count` elements of this kind. */
+static FavReader *
+get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
 {
-	uint64_t	hashes[AT_ONCE];
+	FavExpanded *object = fav_find_expanded(PG_GETARG_DATUM(0));
+	FavReader  *reader;
+
+	if (object == NULL)
+	{
+		reader = fav_get_reader(fcinfo, 0, local);
+		fav_reader_expect(reader, count);
+		return reader;
+	}
+	(void) fav_expanded_params(object, kind);
+	local->filter = *fav_expanded_filter(object);
+	/* a list, be it empty, tells that the filter is loaded */
+	if (local->filter.deleted == NULL)
+		local->filter.deleted = local->filter.recent;
+	fav_asker_init(&local->asker, &local->filter);
+	return local;
+}
+
+/* Probe integers, at most PROBE_BATCH of them. */
+static inline void
+probe_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
+{
+	uint64_t	hashes[PROBE_BATCH];
 	FavKind		kind = reader->filter.params.kind;
 	int			i;
 
@@ -242,16 +341,16 @@ ask_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
 static bool
 contains_integers(FavReader *reader, const int64 *integers, int count, bool wanted)
 {
-	bool		answers[AT_ONCE];
-	int			asked;
+	bool		answers[PROBE_BATCH];
+	int			probed;
 	int			from;
 
-	for (from = 0; from < count; from += asked)
+	for (from = 0; from < count; from += probed)
 	{
-		/* while each question fetches a block, none is asked that may not be needed */
-		asked = fav_reader_is_loaded(reader) ? Min(count - from, AT_ONCE) : 1;
-		ask_integers(reader, integers + from, asked, answers);
-		if (memchr(answers, wanted ? 1 : 0, (size_t) asked) != NULL)
+		/* while each probe fetches a block, probe no more than needed */
+		probed = fav_reader_is_loaded(reader) ? Min(count - from, PROBE_BATCH) : 1;
+		probe_integers(reader, integers + from, probed, answers);
+		if (memchr(answers, wanted ? 1 : 0, (size_t) probed) != NULL)
 			return wanted;
 	}
 	return !wanted;
@@ -276,17 +375,13 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 
 		if (integers != NULL)
 		{
-			reader = fav_get_reader(fcinfo, 0, &local);
-			fav_reader_expect(reader, count);
+			reader = get_reader(fcinfo, kind, count, &local);
 			PG_RETURN_BOOL(contains_integers(reader, integers, count, wanted));
 		}
 	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-	{
-		reader = fav_get_reader(fcinfo, 0, &local);
-		fav_reader_expect(reader, elements.count);
-	}
+		reader = get_reader(fcinfo, kind, elements.count, &local);
 	for (i = 0; i < elements.count; i++)
 	{
 		bool		contained;
@@ -299,7 +394,8 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 			continue;
 		}
 		contained = reader != NULL &&
-			fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind, elements.values[i]));
+			fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind,
+													 elements.values[i]));
 		if (contained == wanted)
 			PG_RETURN_BOOL(wanted);
 	}
@@ -315,7 +411,7 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	ArrayType  *result = palloc(overhead + sizeof(int64) * (Size) count);
 	int64	   *kept;
 	int			nkept = 0;
-	bool		answers[AT_ONCE];
+	bool		answers[PROBE_BATCH];
 	int			from;
 	int			i;
 
@@ -324,12 +420,12 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	result->elemtype = ARR_ELEMTYPE(array);
 	ARR_LBOUND(result)[0] = 1;
 	kept = (int64 *) ARR_DATA_PTR(result);
-	for (from = 0; from < count; from += AT_ONCE)
+	for (from = 0; from < count; from += PROBE_BATCH)
 	{
-		int			asked = Min(count - from, AT_ONCE);
+		int			probed = Min(count - from, PROBE_BATCH);
 
-		ask_integers(reader, integers + from, asked, answers);
-		for (i = 0; i < asked; i++)
+		probe_integers(reader, integers + from, probed, answers);
+		for (i = 0; i < probed; i++)
 		{
 			/* stored in any case, so that there is no branch to mispredict */
 			kept[nkept] = integers[from + i];
@@ -363,24 +459,21 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 
 		if (integers != NULL)
 		{
-			reader = fav_get_reader(fcinfo, 0, &local);
-			fav_reader_expect(reader, count);
+			reader = get_reader(fcinfo, kind, count, &local);
 			PG_RETURN_ARRAYTYPE_P(filter_integers(reader, array, integers, count));
 		}
 	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-	{
-		reader = fav_get_reader(fcinfo, 0, &local);
-		fav_reader_expect(reader, elements.count);
-	}
+		reader = get_reader(fcinfo, kind, elements.count, &local);
 	for (i = 0; i < elements.count; i++)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (!elements.nulls[i] &&
 			(reader == NULL ||
-			 !fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind, elements.values[i]))))
+			 !fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind,
+													   elements.values[i]))))
 			elements.values[kept++] = elements.values[i];
 	}
 	PG_RETURN_ARRAYTYPE_P(construct_array(elements.values, kept, ARR_ELEMTYPE(elements.array),

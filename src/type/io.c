@@ -32,12 +32,29 @@ is_value(const uint8_t *bytes, size_t size, FavProblem *problem)
 		fav_check(&filter, problem) == FAV_OK;
 }
 
+/* Before anything is done with so many bytes. */
+static bool
+is_too_large(size_t size, FavProblem *problem)
+{
+	if (size <= FAV_MAX_SIZE)
+		return false;
+	snprintf(problem->detail, sizeof(problem->detail),
+			 "It has %zu bytes, but the limit is %u.", size, (unsigned) FAV_MAX_SIZE);
+	return true;
+}
+
 static Datum
 datum_from_bytes(const uint8_t *bytes, size_t size)
 {
 	struct varlena *result;
 	FavProblem	problem;
 
+	if (is_too_large(size, &problem))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("fav value is too large"),
+				 errdetail_internal("%s", problem.detail),
+				 errhint(FAV_SPREAD_HINT)));
 	if (!is_value(bytes, size, &problem))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -76,7 +93,7 @@ fav_in(PG_FUNCTION_ARGS)
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 						 errmsg("invalid input syntax for type %s", "fav"),
-						 errdetail("A fav value begins with \"\\x\" and goes on in hexadecimal digits."),
+						 errdetail("A fav value is \"\\x\" followed by hexadecimal digits."),
 						 errhint("To make a filter use fav_new, fav_add or fav_agg.")));
 	if (length % 2 != 0)
 		fav_input_error(fcinfo,
@@ -85,6 +102,12 @@ fav_in(PG_FUNCTION_ARGS)
 						 errdetail("The number of hexadecimal digits must be even.")));
 
 	size = (length - 2) / 2;
+	if (is_too_large(size, &problem))
+		fav_input_error(fcinfo,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("fav value is too large"),
+						 errdetail_internal("%s", problem.detail),
+						 errhint(FAV_SPREAD_HINT)));
 	result = palloc(VARHDRSZ + size);
 	SET_VARSIZE(result, VARHDRSZ + size);
 	bytes = (uint8_t *) VARDATA(result);
@@ -163,9 +186,11 @@ fav_from_bytea(PG_FUNCTION_ARGS)
 	return datum_from_bytes((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 }
 
-/* A value is its wire format. */
+/* A flat value is its wire format. */
 Datum
 fav_to_bytea(PG_FUNCTION_ARGS)
 {
+	if (VARATT_IS_EXTERNAL_EXPANDED(PG_GETARG_POINTER(0)))
+		PG_RETURN_BYTEA_P(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)));
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }

@@ -8,6 +8,7 @@
 #include "core/measure.h"
 #include "core/sizing.h"
 #include "type/elements.h"
+#include "type/expanded.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -20,31 +21,31 @@ PG_FUNCTION_INFO_V1(fav_slices);
 Datum
 fav_count_elements(PG_FUNCTION_ARGS)
 {
-	FavArgument argument;
+	FavFilter	filter;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_INT64(0);
-	fav_get_argument(fcinfo, 0, &argument);
-	PG_RETURN_INT64((int64) fav_count(&argument.filter));
+	fav_get_filter(fcinfo, 0, &filter);
+	PG_RETURN_INT64((int64) fav_count(&filter));
 }
 
 Datum
 fav_rebuild_needed(PG_FUNCTION_ARGS)
 {
-	FavArgument argument;
+	FavFilter	filter;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_BOOL(false);
-	fav_get_argument(fcinfo, 0, &argument);
-	PG_RETURN_BOOL(fav_needs_rebuild(&argument.filter));
+	fav_get_filter(fcinfo, 0, &filter);
+	PG_RETURN_BOOL(fav_needs_rebuild(&filter));
 }
 
 Datum
 fav_stats(PG_FUNCTION_ARGS)
 {
 	TupleDesc	descriptor;
-	FavArgument argument;
-	FavFilter  *filter = &argument.filter;
+	FavFilter	copy;
+	FavFilter  *filter = &copy;
 	FavMeasure	measure;
 	Datum		values[17];
 	bool		nulls[17] = {false};
@@ -52,12 +53,12 @@ fav_stats(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "fav_stats must return a record");
-	fav_get_argument(fcinfo, 0, &argument);
+	fav_get_filter(fcinfo, 0, filter);
 	fav_measure(filter, &measure);
 
 	values[i++] = Int32GetDatum(FAV_FORMAT_VERSION);
 	values[i++] = Int64GetDatum((int64) fav_count(filter));
-	if (filter->params.kind == FAV_KIND_NONE)
+	if (filter->params.kind == FAV_KIND_NONE || fav_is_empty(filter))
 		nulls[i++] = true;
 	else
 		values[i++] = CStringGetTextDatum(fav_kind_name(filter->params.kind));
@@ -133,7 +134,8 @@ fav_slices(PG_FUNCTION_ARGS)
 		values[i++] = Float8GetDatum(measure.clean_regions);
 		values[i++] = Float8GetDatum(measure.deletable);
 		Assert(i == lengthof(values));
-		SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+		SRF_RETURN_NEXT(context,
+						HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
 	}
 	SRF_RETURN_DONE(context);
 }

@@ -1,11 +1,12 @@
 /*
  * support.c
- *		What the planner should know: how many rows pass, what asking costs, and how
- *		to ask the levels of an attached filter without copying them.
+ *		Planner support: how many rows pass, what a probe costs, and how to probe the
+ *		levels of an attached filter without copying them.  For PL/pgSQL: a filter
+ *		can be changed in place.
  *
- * Without this PostgreSQL takes a third of all rows to be hidden (for a
+ * Without this PostgreSQL assumes that a filter contains a third of all rows (for a
  * function) or half (for an operator), and plans feed queries for that.  In truth
- * nearly nothing is.
+ * it contains nearly none.
  */
 #include "fav.h"
 
@@ -29,7 +30,7 @@
 #define DEFAULT_ELEMENTS	10
 
 /*
- * What a question costs in units of cpu_operator_cost: a filter that stays the
+ * What a probe costs in units of cpu_operator_cost: a filter that stays the
  * same is loaded once, one that comes with each row may have to be fetched from
  * TOAST each time.
  */
@@ -37,6 +38,7 @@
 #define OTHER_FILTER_COST	20
 
 PG_FUNCTION_INFO_V1(fav_support);
+PG_FUNCTION_INFO_V1(fav_edit_support);
 PG_FUNCTION_INFO_V1(fav_restriction_selectivity);
 PG_FUNCTION_INFO_V1(fav_join_selectivity);
 
@@ -51,7 +53,8 @@ count_of_constant(Const *filter)
 	FavProblem	problem;
 
 	/* a broken value is for the executor to complain about */
-	if (fav_open(&parsed, (const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head), size, &problem) != FAV_OK)
+	if (fav_open(&parsed, (const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head), size,
+				 &problem) != FAV_OK)
 		return -1;
 	return (double) (parsed.elements + parsed.nrecent);
 }
@@ -144,7 +147,8 @@ selectivity(PlannerInfo *root, List *args, bool any, int varRelid)
 	element = strip_implicit_coercions(element);
 
 	/* a pair has no statistics of its own */
-	share = list_length(args) == 2 ? contained_share(root, filter, element, varRelid) : DEFAULT_CONTAINED;
+	share = list_length(args) == 2 ?
+		contained_share(root, filter, element, varRelid) : DEFAULT_CONTAINED;
 	if (type_is_array(exprType(element)))
 	{
 		double		count = number_of_elements(element);
@@ -184,9 +188,14 @@ is_any_function(Oid function)
 static bool
 is_call(Node *node, const char *name, Oid schema)
 {
-	char	   *called = node != NULL && IsA(node, FuncExpr) ? get_func_name(((FuncExpr *) node)->funcid) : NULL;
+	Oid			function;
+	char	   *called;
 
-	return called != NULL && strcmp(called, name) == 0 && get_func_namespace(((FuncExpr *) node)->funcid) == schema;
+	if (node == NULL || !IsA(node, FuncExpr))
+		return false;
+	function = ((FuncExpr *) node)->funcid;
+	called = get_func_name(function);
+	return called != NULL && strcmp(called, name) == 0 && get_func_namespace(function) == schema;
 }
 
 /*
@@ -204,7 +213,8 @@ contains_levels(FuncExpr *call)
 	List	   *name;
 	Oid			function;
 
-	if (list_length(call->args) != 2 || !(contained || is_call((Node *) call, "fav_contains", schema)))
+	if (list_length(call->args) != 2 ||
+		!(contained || is_call((Node *) call, "fav_contains", schema)))
 		return NULL;
 	stack = list_nth(call->args, contained ? 1 : 0);
 	element = list_nth(call->args, contained ? 0 : 1);
@@ -216,7 +226,8 @@ contains_levels(FuncExpr *call)
 	function = LookupFuncName(name, 4, types, true);
 	if (!OidIsValid(function))
 		return NULL;
-	return (Node *) makeFuncExpr(function, BOOLOID, list_concat_copy(stack->args, list_make1(element)),
+	return (Node *) makeFuncExpr(function, BOOLOID,
+								 list_concat_copy(stack->args, list_make1(element)),
 								 call->funccollid, call->inputcollid, COERCE_EXPLICIT_CALL);
 }
 
@@ -227,26 +238,48 @@ fav_support(PG_FUNCTION_ARGS)
 
 	if (IsA(request, SupportRequestSelectivity))
 	{
-		SupportRequestSelectivity *asked = (SupportRequestSelectivity *) request;
+		SupportRequestSelectivity *wanted = (SupportRequestSelectivity *) request;
 
-		if (asked->is_join)
-			asked->selectivity = DEFAULT_CONTAINED;
+		if (wanted->is_join)
+			wanted->selectivity = DEFAULT_CONTAINED;
 		else
-			asked->selectivity = selectivity(asked->root, asked->args, is_any_function(asked->funcid),
-											 asked->varRelid);
-		PG_RETURN_POINTER(asked);
+			wanted->selectivity = selectivity(wanted->root, wanted->args,
+											 is_any_function(wanted->funcid), wanted->varRelid);
+		PG_RETURN_POINTER(wanted);
 	}
 	if (IsA(request, SupportRequestCost))
 	{
-		SupportRequestCost *asked = (SupportRequestCost *) request;
-		bool		changes = filter_changes(asked->node);
+		SupportRequestCost *wanted = (SupportRequestCost *) request;
+		bool		changes = filter_changes(wanted->node);
 
-		asked->startup = 0;
-		asked->per_tuple = (changes ? OTHER_FILTER_COST : SAME_FILTER_COST) * cpu_operator_cost;
-		PG_RETURN_POINTER(asked);
+		wanted->startup = 0;
+		wanted->per_tuple = (changes ? OTHER_FILTER_COST : SAME_FILTER_COST) * cpu_operator_cost;
+		PG_RETURN_POINTER(wanted);
 	}
 	if (IsA(request, SupportRequestSimplify))
 		PG_RETURN_POINTER(contains_levels(((SupportRequestSimplify *) request)->fcall));
+	PG_RETURN_POINTER(NULL);
+}
+
+/*
+ * f := fav_add(f, x) may change the variable in place.  The function keeps its promise that a
+ * failure changes nothing (expanded.c), and elements are hashed before the first change, so
+ * they may refer to the variable.
+ */
+Datum
+fav_edit_support(PG_FUNCTION_ARGS)
+{
+	Node	   *request = (Node *) PG_GETARG_POINTER(0);
+
+	if (IsA(request, SupportRequestModifyInPlace))
+	{
+		SupportRequestModifyInPlace *wanted = (SupportRequestModifyInPlace *) request;
+		Param	   *filter = linitial(wanted->args);
+
+		if (filter != NULL && IsA(filter, Param) && filter->paramkind == PARAM_EXTERN &&
+			filter->paramid == wanted->paramid)
+			PG_RETURN_POINTER(filter);
+	}
 	PG_RETURN_POINTER(NULL);
 }
 

@@ -1,0 +1,235 @@
+/*
+ * expanded.c
+ *		The expanded object of type fav.
+ *
+ * A flat value is copied by every change, so a loop of changes takes quadratic time.  An
+ * expanded object keeps the editor open instead.  PL/pgSQL keeps the object as the value of
+ * a variable, and passes it on as read-write where the variable is assigned to again:
+ * f := fav_add(f, x) then costs what the change costs.  Flattening finishes the editor,
+ * which stays open for further changes.
+ *
+ * A variable must keep its value if a change fails.  Three things see to that:
+ *
+ * - Elements are hashed before the first change.  Wrong kinds and unreadable text fail there.
+ * - Interrupts are held while the core works.  The core may give up at a pause, but what it
+ *   gives up then is the whole editor.
+ * - The core makes each single change wholly or not at all.  An array goes to a copy if
+ *   it is long or a limit is near.  What is left is an array that runs out of memory
+ *   halfway (or meets a limit in a crafted value); the object is unusable then, and says so.
+ */
+#include "type/expanded.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/*
+ * An array of more elements, or for a filter nearer to its limits, goes to a copy.  The next
+ * slice is at most eight times as large as the filter, or is sized for the capacity: an
+ * element takes less than 16 bytes.
+ */
+#define IN_PLACE_ELEMENTS	FAV_INTERRUPT_EVERY
+#define IN_PLACE_SLICES		(FAV_MAX_SLICES / 2)
+#define IN_PLACE_BYTES		(FAV_MAX_SIZE / 16)
+#define IN_PLACE_CAPACITY	(IN_PLACE_BYTES / 16)
+
+struct FavExpanded
+{
+	ExpandedObjectHeader header;
+	bool		is_broken;		/* an array was edited in part */
+	FavEditor	editor;			/* may point into the flat value it was opened on */
+};
+
+static Size get_flat_size(ExpandedObjectHeader *header);
+static void flatten_into(ExpandedObjectHeader *header, void *result, Size size);
+
+static const ExpandedObjectMethods methods = {get_flat_size, flatten_into};
+
+FavExpanded *
+fav_find_expanded(Datum value)
+{
+	ExpandedObjectHeader *header;
+	FavExpanded *object;
+
+	if (!VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
+		return NULL;
+	header = DatumGetEOHP(value);
+	if (header->eoh_methods != &methods)
+		return NULL;
+	object = (FavExpanded *) header;
+	if (object->is_broken)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("fav variable is incomplete"),
+				 errdetail("An earlier change of several elements failed halfway."),
+				 errhint("Assign another value to the variable.")));
+	return object;
+}
+
+/* An object without an open editor. */
+static FavExpanded *
+make_object(void)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav variable",
+												  ALLOCSET_START_SMALL_SIZES);
+	FavExpanded *object = MemoryContextAlloc(context, sizeof(FavExpanded));
+
+	EOH_init_header(&object->header, &methods, context);
+	object->is_broken = false;
+	return object;
+}
+
+FavExpanded *
+fav_expand_empty(void)
+{
+	FavExpanded *object = make_object();
+	FavParams	params = fav_default_params();
+
+	fav_editor_new(&object->editor, &params);
+	return object;
+}
+
+FavExpanded *
+fav_expand(Datum value)
+{
+	FavExpanded *object = make_object();
+	MemoryContext old = MemoryContextSwitchTo(object->header.eoh_context);
+	struct varlena *flat = PG_DETOAST_DATUM_COPY(value);
+	size_t		size = VARSIZE(flat) - VARHDRSZ;
+	FavFilter	filter;
+	FavProblem	problem;
+
+	MemoryContextSwitchTo(old);
+	if (fav_open(&filter, (const uint8_t *) VARDATA(flat), size, size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+	fav_editor_open(&object->editor, &filter);
+	return object;
+}
+
+const FavFilter *
+fav_expanded_filter(FavExpanded *object)
+{
+	MemoryContext old = MemoryContextSwitchTo(object->header.eoh_context);
+	const FavFilter *filter;
+	FavStatus	status;
+
+	HOLD_INTERRUPTS();
+	status = fav_editor_finish(&object->editor, &filter);
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(old);
+	fav_require(status);
+	return filter;
+}
+
+const FavParams *
+fav_expanded_params(FavExpanded *object, FavKind kind)
+{
+	FavParams  *params = &object->editor.filter.params;
+
+	/* A filter that has lost all its elements has lost their kind. */
+	if (unlikely(params->kind != kind && params->kind != FAV_KIND_NONE) &&
+		fav_is_empty(fav_expanded_filter(object)))
+		params->kind = FAV_KIND_NONE;
+	return params;
+}
+
+bool
+fav_expanded_takes(const FavExpanded *object, size_t count)
+{
+	const FavFilter *filter = &object->editor.filter;
+
+	return count <= 1 ||
+		(count <= IN_PLACE_ELEMENTS && filter->nslices <= IN_PLACE_SLICES &&
+		 fav_size(filter) <= IN_PLACE_BYTES && filter->params.capacity <= IN_PLACE_CAPACITY);
+}
+
+void
+fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
+				  const uint64_t *hashes, size_t count)
+{
+	FavParams  *params = &object->editor.filter.params;
+	MemoryContext old;
+	FavStatus	status;
+
+	if (count == 0)
+		return;
+	old = MemoryContextSwitchTo(object->header.eoh_context);
+	HOLD_INTERRUPTS();
+	status = edit(&object->editor, hashes, count);
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(old);
+	if (status != FAV_OK)
+	{
+		object->is_broken = count > 1;
+		fav_raise(status);
+	}
+	if (params->kind == FAV_KIND_NONE)
+		params->kind = kind;
+}
+
+bool
+fav_expanded_has_changed(FavExpanded *object)
+{
+	(void) fav_expanded_filter(object);
+	return object->editor.changed;
+}
+
+bool
+fav_expanded_contains(FavExpanded *object, uint64_t hash)
+{
+	MemoryContext old = MemoryContextSwitchTo(object->header.eoh_context);
+	bool		contained;
+
+	HOLD_INTERRUPTS();
+	contained = fav_editor_contains(&object->editor, hash);
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(old);
+	return contained;
+}
+
+Datum
+fav_expanded_datum(const FavExpanded *object)
+{
+	return EOHPGetRWDatum(&object->header);
+}
+
+void
+fav_expanded_release(FavExpanded *object)
+{
+	MemoryContextDelete(object->header.eoh_context);
+}
+
+void
+fav_get_filter(FunctionCallInfo fcinfo, int number, FavFilter *filter)
+{
+	FavExpanded *object = fav_find_expanded(PG_GETARG_DATUM(number));
+	FavArgument argument;
+
+	if (object != NULL)
+		*filter = *fav_expanded_filter(object);
+	else
+	{
+		fav_get_argument(fcinfo, number, &argument);
+		*filter = argument.filter;
+	}
+}
+
+/*
+ * The methods
+ */
+
+static Size
+get_flat_size(ExpandedObjectHeader *header)
+{
+	return VARHDRSZ + fav_size(fav_expanded_filter(fav_find_expanded(EOHPGetRODatum(header))));
+}
+
+static void
+flatten_into(ExpandedObjectHeader *header, void *result, Size size)
+{
+	const FavFilter *filter = fav_expanded_filter(fav_find_expanded(EOHPGetRODatum(header)));
+
+	if (size != VARHDRSZ + fav_size(filter))
+		elog(ERROR, "fav value has changed its size");
+	SET_VARSIZE(result, size);
+	fav_write(filter, (uint8_t *) VARDATA(result));
+}
