@@ -13,7 +13,7 @@ DATA = fav--1.0.sql
 core = build change deleted filter format hot levels measure room sizing slice sort table union
 type = compare elements functions io stats support
 aggregate = agg handover hashpart hashset share union
-attach = attach attachment collect levels list objects owner rebuild reconcile triggers verify
+attach = attach attachment collect columns levels list objects owner queries rebuild reconcile triggers verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \
