@@ -40,8 +40,7 @@ enum
 /* The queries about one key, whose plans are kept; queries.c has their texts. */
 typedef enum FavQuery
 {
-	FAV_QUERY_READ,				/* read the levels of a key */
-	FAV_QUERY_LOCK,				/* the same, and lock them */
+	FAV_QUERY_LOCK,				/* read the levels of a key and lock them */
 	FAV_QUERY_INSERT,			/* the first levels of a key */
 	FAV_QUERY_SET_RECENT,
 	FAV_QUERY_SET_MIDDLE,		/* and recent */
@@ -134,7 +133,6 @@ typedef struct FavRole
 } FavRole;
 
 extern void fav_become_owner(FavRole *role, Oid owner);
-extern void fav_prefer_indexes(void);
 extern void fav_become_caller(const FavRole *role);
 extern Oid	fav_owner_of(Oid relation);
 extern void fav_check_owner(Oid relation);

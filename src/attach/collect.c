@@ -272,7 +272,6 @@ reconcile_collection(Collection *collection, FavAttachment *attachment)
 	/* A rebuild of all keys comes before or after this, and not in between. */
 	LockRelationOid(attachment->levels, RowExclusiveLock);
 	fav_become_owner(&role, attachment->owner);
-	fav_prefer_indexes();
 	pairs.slot = MakeSingleTupleTableSlot(attachment->pair, &TTSOpsMinimalTuple);
 	sort_pairs(&pairs);
 	reconcile_pairs(&pairs, is_family_together(collection, attachment));

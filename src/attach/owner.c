@@ -19,13 +19,6 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-static void
-set_option(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-							 false);
-}
-
 /* With SPI connected.  An error on the way undoes all of this with the transaction. */
 void
 fav_become_owner(FavRole *role, Oid owner)
@@ -36,17 +29,8 @@ fav_become_owner(FavRole *role, Oid owner)
 	SetUserIdAndSecContext(owner, role->security | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_RESTRICTED_OPERATION | SECURITY_NOFORCE_RLS);
 	role->guc_level = NewGUCNestLevel();
-	set_option("search_path", "pg_catalog, pg_temp");
-}
-
-/*
- * For queries about one key, until fav_become_caller().  Their plans are kept for the
- * session, and a table that is small now may grow.
- */
-void
-fav_prefer_indexes(void)
-{
-	set_option("enable_seqscan", "off");
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 }
 
 void

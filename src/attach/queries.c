@@ -11,6 +11,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -149,10 +150,8 @@ fav_query(const FavAttachment *attachment, const char *text)
 
 /* Nobody has written the row since it was read. */
 #define THIS_VERSION \
-	" WHERE ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3 AND {key}{::key} {=} $1"
-
-#define READ_LEVELS \
-	"SELECT {base}, {middle}, {recent}, ctid, xmin FROM ONLY {levels} WHERE {key}{::key} {=} $1"
+	" WHERE ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3" \
+	" AND {key}{::key} {=} $1"
 
 /*
  * Parameters: k is a key, e an array of elements, f a filter, t a ctid, x an xmin, r an error
@@ -164,8 +163,10 @@ static const struct
 	const char *parameters;
 }			queries[FAV_NQUERIES] =
 {
-	[FAV_QUERY_READ] = {READ_LEVELS, "k"},
-	[FAV_QUERY_LOCK] = {READ_LEVELS " FOR NO KEY UPDATE", "k"},
+	[FAV_QUERY_LOCK] = {
+		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin FROM ONLY {levels}"
+		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "k"
+	},
 	[FAV_QUERY_INSERT] = {
 		"INSERT INTO {levels} ({key}, {base}, {recent}) VALUES ($1, $2, $3)"
 		" ON CONFLICT ({key}) DO NOTHING", "kff"
@@ -255,9 +256,18 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 {
 	MemoryContext context = CurrentMemoryContext;
 	bool		is_of_source = query == FAV_QUERY_LOOK_UP || query == FAV_QUERY_BUILD;
-	SPIPlanPtr	plan = get_plan(attachment, query);
+	int			guc_level = 0;
+	SPIPlanPtr	plan;
 	int			status;
 
+	/* The plan is kept for the session, and a table that is small now may grow. */
+	if (is_of_source || query == FAV_QUERY_LOCK)
+	{
+		guc_level = NewGUCNestLevel();
+		(void) set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+	}
+	plan = get_plan(attachment, query);
 	if (is_of_source)
 		PushActiveSnapshot(GetLatestSnapshot());
 	status = SPI_execute_snapshot(plan, values, nulls,
@@ -265,6 +275,8 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 								  InvalidSnapshot, false, true, 0);
 	if (is_of_source)
 		PopActiveSnapshot();
+	if (guc_level > 0)
+		AtEOXact_GUC(false, guc_level);
 	if (status != expected)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

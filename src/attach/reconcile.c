@@ -18,6 +18,10 @@
  */
 #include "attach.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
 #include "core/levels.h"
 #include "miscadmin.h"
 #include "toast_cache.h"
@@ -25,6 +29,8 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
@@ -53,8 +59,8 @@ struct FavKey
 
 	/* Its row. */
 	bool		is_locked;
-	ItemPointerData version_tid;	/* where the version is that was read */
-	TransactionId version_xmin; /* who has written it */
+	ItemPointerData tid;		/* where the version is that was read, */
+	TransactionId xmin;			/* and who has written it */
 	FavFilter	recent;
 	FavReader  *base;			/* NULL: none */
 	FavReader  *middle;
@@ -135,7 +141,7 @@ static FavReader *
 open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavCache *cache, FavReader *local)
 {
 	bool		isnull;
-	Datum		value = SPI_getbinval(tuple, descriptor, column, &isnull);
+	Datum		value = heap_getattr(tuple, column, descriptor, &isnull);
 
 	if (isnull)
 		return NULL;
@@ -155,32 +161,93 @@ open_value(FavFilter *filter, Datum value)
 		fav_raise_corrupted(&problem);
 }
 
-/* Read the row of the key, locked or not, and open its levels; false if there is none. */
+static void
+open_levels(FavKey *key, HeapTuple tuple, TupleDesc descriptor)
+{
+	bool		isnull;
+	Datum		recent = heap_getattr(tuple, FAV_LEVELS_RECENT, descriptor, &isnull);
+
+	open_value(&key->recent, isnull ? key->attachment->empty : recent);
+	key->recent.params.kind = key->attachment->kind;
+	key->base = open_level(tuple, descriptor, FAV_LEVELS_BASE, &key->base_cache,
+						   &key->local_base);
+	key->middle = open_level(tuple, descriptor, FAV_LEVELS_MIDDLE, &key->middle_cache,
+							 &key->local_middle);
+}
+
+/* Read the row of the key, and lock it; false if there is none. */
+static bool
+lock_row(FavKey *key)
+{
+	bool		found = fav_execute(key->attachment, FAV_QUERY_LOCK, &key->key, NULL,
+									SPI_OK_SELECT) > 0;
+
+	if (found)
+	{
+		HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[0]);
+		TupleDesc	descriptor = SPI_tuptable->tupdesc;
+		bool		isnull;
+
+		open_levels(key, tuple, descriptor);
+		key->tid = *(ItemPointer) DatumGetPointer(heap_getattr(tuple, FAV_LEVELS_RECENT + 1,
+															   descriptor, &isnull));
+		key->xmin = DatumGetTransactionId(heap_getattr(tuple, FAV_LEVELS_RECENT + 2, descriptor,
+													   &isnull));
+	}
+	SPI_freetuptable(SPI_tuptable);
+	return found;
+}
+
+/*
+ * Read the row of the key by the primary key of the table, in a snapshot as a query would;
+ * false if there is none.  A query would take four times as long.
+ */
+static bool
+fetch_row(FavKey *key, Relation levels)
+{
+	const FavAttachment *attachment = key->attachment;
+	ScanKeyData scan_key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyEntryInitialize(&scan_key, 0, FAV_LEVELS_KEY, BTEqualStrategyNumber, InvalidOid,
+						   attachment->key.collation, get_opcode(attachment->key_type->eq_opr),
+						   key->key);
+	CommandCounterIncrement();
+	PushCopiedSnapshot(GetTransactionSnapshot());
+	UpdateActiveSnapshotCommandId();
+	scan = systable_beginscan(levels, levels->rd_pkindex, true, GetActiveSnapshot(), 1,
+							  &scan_key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		key->tid = tuple->t_self;
+		key->xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+		open_levels(key, heap_copytuple(tuple), RelationGetDescr(levels));
+	}
+	systable_endscan(scan);
+	PopActiveSnapshot();
+	return HeapTupleIsValid(tuple);
+}
+
+/*
+ * Read the row of the key, locked or not.  While a dump is restored, the table may be without
+ * its primary key for a moment.
+ */
 static bool
 read_row(FavKey *key)
 {
-	HeapTuple	tuple;
-	TupleDesc	descriptor;
-	Datum		recent;
-	bool		isnull;
+	Relation	levels;
+	bool		found;
 
-	if (fav_execute(key->attachment, key->is_locked ? FAV_QUERY_LOCK : FAV_QUERY_READ, &key->key,
-					NULL, SPI_OK_SELECT) == 0)
-	{
-		SPI_freetuptable(SPI_tuptable);
-		return false;
-	}
-	tuple = heap_copytuple(SPI_tuptable->vals[0]);
-	descriptor = SPI_tuptable->tupdesc;
-	key->base = open_level(tuple, descriptor, 1, &key->base_cache, &key->local_base);
-	key->middle = open_level(tuple, descriptor, 2, &key->middle_cache, &key->local_middle);
-	recent = SPI_getbinval(tuple, descriptor, 3, &isnull);
-	open_value(&key->recent, isnull ? key->attachment->empty : recent);
-	key->recent.params.kind = key->attachment->kind;
-	key->version_tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, descriptor, 4, &isnull));
-	key->version_xmin = DatumGetTransactionId(SPI_getbinval(tuple, descriptor, 5, &isnull));
-	SPI_freetuptable(SPI_tuptable);
-	return true;
+	if (key->is_locked)
+		return lock_row(key);
+	levels = table_open(key->attachment->levels, RowExclusiveLock);
+	list_free(RelationGetIndexList(levels));
+	key->is_locked = !OidIsValid(levels->rd_pkindex);
+	found = key->is_locked ? lock_row(key) : fetch_row(key, levels);
+	table_close(levels, NoLock);
+	return found;
 }
 
 pg_noreturn static void
@@ -205,8 +272,8 @@ write_row(FavKey *key, FavQuery query, Datum recent, Datum middle, Datum base)
 	char		nulls[7] = "      ";
 
 	values[0] = key->key;
-	values[1] = PointerGetDatum(&key->version_tid);
-	values[2] = TransactionIdGetDatum(key->version_xmin);
+	values[1] = PointerGetDatum(&key->tid);
+	values[2] = TransactionIdGetDatum(key->xmin);
 	values[3] = recent;
 	values[4] = middle;
 	values[5] = base;
