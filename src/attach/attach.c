@@ -115,8 +115,8 @@ check_names(Oid source, const char *key, const char *levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_TABLE),
 				 errmsg("relation \"%s\" already exists", levels),
-				 errhint("Call fav_detach if these filters are attached, drop the table if it was left"
-						 " by a source that was dropped, or choose another name.")));
+				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
+						 " left by a source that was dropped, or choose another name.")));
 }
 
 /*

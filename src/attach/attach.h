@@ -91,7 +91,7 @@ typedef struct FavAttachment
 	FavColumn	key;			/* of the source */
 	FavColumn	element;
 	FavKind		kind;			/* of the elements */
-	FavParams	params;			/* of recent; core/levels.h has the shares of the other levels */
+	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *element_type;
@@ -138,6 +138,7 @@ extern Oid	fav_owner_of(Oid relation);
 extern void fav_check_owner(Oid relation);
 
 /* queries.c: the texts of queries, and executing them */
+extern char *fav_relation_name(Oid relation);
 extern const char *fav_element_type_name(FavKind kind);
 extern char *fav_query(const FavAttachment *attachment, const char *text);
 extern void fav_run(const char *command);

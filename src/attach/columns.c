@@ -55,7 +55,8 @@ fav_kind_of_column(const FavColumn *column)
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("column \"%s\" has type %s, which cannot be an element",
 							NameStr(column->name), format_type_be(column->type)),
-					 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or bytea.")));
+					 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or"
+							   " bytea.")));
 	}
 	pg_unreachable();
 }

@@ -91,7 +91,8 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 	size_t		size = VARSIZE_ANY_EXHDR(value);
 	FavProblem	problem;
 
-	if (!fav_open_lists(recent, bytes, size) && fav_open(recent, bytes, size, size, &problem) != FAV_OK)
+	if (!fav_open_lists(recent, bytes, size) &&
+		fav_open(recent, bytes, size, size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 }
 

@@ -88,13 +88,6 @@ find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
 	return NULL;
 }
 
-static char *
-relation_name(Oid relation)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
-}
-
 static void
 create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
@@ -104,7 +97,7 @@ create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape
 					 " EXECUTE FUNCTION %s('%s', '" INT64_FORMAT "')",
 					 quote_identifier(makeObjectName(get_rel_name(attachment->levels), NULL,
 													 shape->suffix)),
-					 shape->event, relation_name(relation),
+					 shape->event, fav_relation_name(relation),
 					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
 					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
 							   "{fav}.fav_reconcile"),
@@ -146,7 +139,7 @@ fav_create_triggers(const FavAttachment *attachment)
 			}
 			if (trigger != NULL && !trigger->is_enabled)
 				fav_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s",
-								 relation_name(relation),
+								 fav_relation_name(relation),
 								 quote_identifier(NameStr(trigger->name))));
 		}
 	}

@@ -37,8 +37,8 @@ fav_element_type_name(FavKind kind)
  * Texts
  */
 
-static char *
-relation_name(Oid relation)
+char *
+fav_relation_name(Oid relation)
 {
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
 									  get_rel_name(relation));
@@ -74,13 +74,13 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "fav") == 0)
 		return quote_identifier(get_namespace_name(attachment->schema));
 	if (strcmp(word, "levels") == 0)
-		return relation_name(attachment->levels);
+		return fav_relation_name(attachment->levels);
 	if (strcmp(word, "source") == 0)
-		return relation_name(attachment->source);
+		return fav_relation_name(attachment->source);
 	if (strcmp(word, "'levels'") == 0)
-		return quote_literal_cstr(relation_name(attachment->levels));
+		return quote_literal_cstr(fav_relation_name(attachment->levels));
 	if (strcmp(word, "'source'") == 0)
-		return quote_literal_cstr(relation_name(attachment->source));
+		return quote_literal_cstr(fav_relation_name(attachment->source));
 
 	/* columns of the source */
 	if (strcmp(word, "k") == 0)
@@ -281,8 +281,8 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("a query on the tables of an attached filter gave an unexpected result"),
-				 errdetail("The result was %s. A rule of one of the tables may have replaced the query.",
-						   SPI_result_code_string(status))));
+				 errdetail("The result was %s. A rule of one of the tables may have replaced"
+						   " the query.", SPI_result_code_string(status))));
 	MemoryContextSwitchTo(context);
 	return SPI_processed;
 }

@@ -257,7 +257,8 @@ raise_not_written(const FavAttachment *attachment)
 			(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
 			 errmsg("the filter of a key was not written to table \"%s\"",
 					get_rel_name(attachment->levels)),
-			 errdetail("A trigger of that table prevented it, and the filter would not be true any more.")));
+			 errdetail("A trigger of that table prevented it, and the filter would not be true any"
+					   " more.")));
 	pg_unreachable();
 }
 
