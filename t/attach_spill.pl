@@ -38,6 +38,8 @@ CREATE TABLE pairs_0 PARTITION OF pairs DEFAULT;
 DO $$ BEGIN PERFORM fav_attach('pairs', 'k', 'e'); END $$;
 -- without a statement trigger: its pairs wait for the commit
 CREATE TABLE pairs_7 PARTITION OF pairs FOR VALUES IN (7);
+INSERT INTO pairs VALUES (7, 0);
+DELETE FROM pairs;
 INSERT INTO pairs SELECT i % 7, i FROM generate_series(1, 7000) i}), '', 'a source with filters');
 is(run($verified), '7000|0|0', 'they agree');
 
@@ -61,16 +63,19 @@ ROLLBACK TO a;
 INSERT INTO pairs_7 VALUES (7, 0);
 COMMIT}), '', 'a subtransaction with a file is rolled back');
 is(run($verified), '37001|0|0', 'and what came before it and after it is there');
-like( run(qq{
+# Pairs of a subtransaction that could not be handed on are not there.
+is( run(q{
 DELETE FROM pairs_7;
-BEGIN;
-INSERT INTO pairs_7 SELECT 7, i FROM generate_series(1, 1500) i;
-SAVEPOINT a;
-INSERT INTO pairs_7 SELECT 7, 10000 + i FROM generate_series(1, 1500) i;
-SET LOCAL temp_file_limit = 0;
-RELEASE a;
-COMMIT}), qr/temp_file_limit|^\$/, 'no space when a subtransaction hands its pairs on');
-like(run($verified), qr/\|0\|0$/, 'and filters are true');
+DO $$ BEGIN
+	INSERT INTO pairs_7 SELECT 7, i FROM generate_series(1, 1500) i;
+	BEGIN
+		INSERT INTO pairs_7 SELECT 7, 10000 + i FROM generate_series(1, 1500) i;
+		SET LOCAL temp_file_limit = 0;
+	EXCEPTION WHEN configuration_limit_exceeded THEN
+		INSERT INTO pairs_7 VALUES (7, -1);
+	END;
+END $$}), '', 'no space when a subtransaction hands its pairs on');
+is(run($verified), '8501|0|0', 'and it is rolled back');
 
 # Two-phase commit, and its absence
 is(run("DELETE FROM pairs_7; BEGIN; $late; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '', 'PREPARE TRANSACTION');

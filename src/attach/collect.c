@@ -41,7 +41,8 @@ typedef struct Collection
 	bool		is_open;		/* takes pairs; not so while it is being reconciled */
 	Tuplestorestate *pairs;
 	List	   *origins;		/* the relations that the pairs are from */
-	MemoryContext context;		/* holds all of it */
+	MemoryContext context;		/* holds all of it, */
+	ResourceOwner owner;		/* and this its files */
 } Collection;
 
 static List *collections = NIL; /* of this transaction, in TopTransactionContext */
@@ -92,8 +93,9 @@ begin_collection(FavAttachment *attachment, int nest_level)
 	collection->is_open = true;
 	collection->context = context;
 
-	/* A file of it must outlive the statement, and the subtransaction if that ends well. */
-	CurrentResourceOwner = TopTransactionResourceOwner;
+	/* Its files must outlive the statement, and the subtransaction if that ends well. */
+	collection->owner = ResourceOwnerCreate(TopTransactionResourceOwner, "fav collection");
+	CurrentResourceOwner = collection->owner;
 	collection->pairs = tuplestore_begin_heap(false, false, work_mem);
 	CurrentResourceOwner = owner;
 	MemoryContextSwitchTo(TopTransactionContext);
@@ -102,11 +104,18 @@ begin_collection(FavAttachment *attachment, int nest_level)
 	return collection;
 }
 
+/*
+ * Forget a collection, also when a subtransaction is rolled back.  tuplestore_end() would
+ * write to its file once more, and so might fail.
+ */
 static void
 end_collection(Collection *collection)
 {
 	collections = list_delete_ptr(collections, collection);
-	tuplestore_end(collection->pairs);
+	ResourceOwnerRelease(collection->owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, false);
+	ResourceOwnerRelease(collection->owner, RESOURCE_RELEASE_LOCKS, false, false);
+	ResourceOwnerRelease(collection->owner, RESOURCE_RELEASE_AFTER_LOCKS, false, false);
+	ResourceOwnerDelete(collection->owner);
 	MemoryContextDelete(collection->context);
 }
 
