@@ -63,19 +63,19 @@ ROLLBACK TO a;
 INSERT INTO pairs_7 VALUES (7, 0);
 COMMIT}), '', 'a subtransaction with a file is rolled back');
 is(run($verified), '37001|0|0', 'and what came before it and after it is there');
-# Pairs of a subtransaction that could not be handed on are not there.
+# Pairs of a subtransaction that could not be handed on are not there.  The key is large, so
+# that its filter takes all of them without a look at the source.
 is( run(q{
-DELETE FROM pairs_7;
 DO $$ BEGIN
-	INSERT INTO pairs_7 SELECT 7, i FROM generate_series(1, 1500) i;
+	INSERT INTO pairs_7 SELECT 7, -i FROM generate_series(1, 300) i;
 	BEGIN
-		INSERT INTO pairs_7 SELECT 7, 10000 + i FROM generate_series(1, 1500) i;
+		INSERT INTO pairs_7 SELECT 7, -10000 - i FROM generate_series(1, 1500) i;
 		SET LOCAL temp_file_limit = 0;
 	EXCEPTION WHEN configuration_limit_exceeded THEN
-		INSERT INTO pairs_7 VALUES (7, -1);
+		INSERT INTO pairs_7 VALUES (7, -1000);
 	END;
 END $$}), '', 'no space when a subtransaction hands its pairs on');
-is(run($verified), '8501|0|0', 'and it is rolled back');
+is(run($verified), '37302|0|0', 'and it is rolled back');
 
 # Two-phase commit, and its absence
 is(run("DELETE FROM pairs_7; BEGIN; $late; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '', 'PREPARE TRANSACTION');
