@@ -63,19 +63,21 @@ ROLLBACK TO a;
 INSERT INTO pairs_7 VALUES (7, 0);
 COMMIT}), '', 'a subtransaction with a file is rolled back');
 is(run($verified), '37001|0|0', 'and what came before it and after it is there');
-# Pairs of a subtransaction that could not be handed on are not there.  The key is large, so
-# that its filter takes all of them without a look at the source.
-is( run(q{
-DO $$ BEGIN
-	INSERT INTO pairs_7 SELECT 7, -i FROM generate_series(1, 300) i;
+# A subtransaction cannot hand its pairs on.  Both collections fit memory, but not together.
+my $hand_on = q{
+	INSERT INTO pairs_7 SELECT 7, -i FROM generate_series(1, 800) i;
 	BEGIN
-		INSERT INTO pairs_7 SELECT 7, -10000 - i FROM generate_series(1, 1500) i;
+		INSERT INTO pairs_7 SELECT 7, -10000 - i FROM generate_series(1, 800) i;
 		SET LOCAL temp_file_limit = 0;
 	EXCEPTION WHEN configuration_limit_exceeded THEN
-		INSERT INTO pairs_7 VALUES (7, -1000);
-	END;
-END $$}), '', 'no space when a subtransaction hands its pairs on');
-is(run($verified), '37302|0|0', 'and it is rolled back');
+		NULL;
+	END;};
+like(run("DO \$\$ BEGIN $hand_on END \$\$"), qr/cannot follow this transaction/, 'no space when a subtransaction hands its pairs on');
+is(run($verified), '37001|0|0', 'and all is rolled back');
+like(run("DO \$\$ BEGIN $hand_on INSERT INTO pairs VALUES (7, -5000); END \$\$"), qr/cannot follow this transaction/, 'the same before another statement');
+is(run("DO \$\$ BEGIN BEGIN $hand_on RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN INSERT INTO pairs_7 VALUES (7, -5000); END; END \$\$"),
+	'', 'the same in a block that is rolled back as a whole');
+is(run($verified), '37002|0|0', 'does no harm');
 
 # Two-phase commit, and its absence
 is(run("DELETE FROM pairs_7; BEGIN; $late; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '', 'PREPARE TRANSACTION');

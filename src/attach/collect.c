@@ -39,6 +39,7 @@ typedef struct Collection
 	FavAttachment *attachment;	/* as it was when the collection began */
 	int			nest_level;		/* of the subtransaction that it belongs to */
 	bool		is_open;		/* takes pairs; not so while it is being reconciled */
+	bool		is_broken;		/* has lost pairs, when a disk was full */
 	Tuplestorestate *pairs;
 	List	   *origins;		/* the relations that the pairs are from */
 	MemoryContext context;		/* holds all of it, */
@@ -63,6 +64,17 @@ PG_FUNCTION_INFO_V1(fav_reconcile);
  * Collections
  */
 
+static void
+check_collection(const Collection *collection)
+{
+	if (collection->is_broken)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("the filters of table \"%s\" cannot follow this transaction",
+						get_rel_name(collection->attachment->source)),
+				 errdetail("There was no space for the pairs that it has touched.")));
+}
+
 static Collection *
 find_collection(const FavAttachment *attachment, int nest_level)
 {
@@ -72,9 +84,11 @@ find_collection(const FavAttachment *attachment, int nest_level)
 	{
 		Collection *collection = lfirst(cell);
 
-		if (collection->attachment->levels == attachment->levels &&
-			collection->nest_level == nest_level && collection->is_open)
-			return collection;
+		if (collection->attachment->levels != attachment->levels ||
+			collection->nest_level != nest_level || !collection->is_open)
+			continue;
+		check_collection(collection);
+		return collection;
 	}
 	return NULL;
 }
@@ -270,6 +284,7 @@ reconcile_collection(Collection *collection, FavAttachment *attachment)
 	SortedPairs pairs = {attachment, collection, NULL, NULL};
 	FavRole		role;
 
+	check_collection(collection);
 	if (attachment->key.type != collection->attachment->key.type ||
 		attachment->element.type != collection->attachment->element.type)
 		ereport(ERROR,
@@ -343,25 +358,23 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 	}
 }
 
-/* What a subtransaction has left goes to its parent. */
+/*
+ * What a subtransaction has left goes to its parent.  An error, such as a full disk, rolls
+ * the subtransaction back, and the parent's tuplestore cannot be used any more.
+ */
 static void
 merge_collection(Collection *from, Collection *to)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(from->attachment->pair,
 													&TTSOpsMinimalTuple);
-	bool		had_removed = has_removed;
 	ListCell   *cell;
 
-	/*
-	 * An error, such as a full disk, rolls the subtransaction back, and the parent may have
-	 * pairs then that are not there.  So they would have to be looked up.
-	 */
-	has_removed = true;
+	to->is_broken = true;
 	while (tuplestore_gettupleslot(from->pairs, true, false, slot))
 		tuplestore_puttupleslot(to->pairs, slot);
 	foreach(cell, from->origins)
 		add_origin(to, lfirst_oid(cell));
-	has_removed = had_removed;
+	to->is_broken = false;
 	ExecDropSingleTupleTableSlot(slot);
 	end_collection(from);
 }
@@ -386,10 +399,13 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 
 		if (collection->nest_level < nest_level)
 			continue;
-		outer = find_collection(collection->attachment, nest_level - 1);
 		if (event == SUBXACT_EVENT_ABORT_SUB)
+		{
 			end_collection(collection);
-		else if (outer != NULL)
+			continue;
+		}
+		outer = find_collection(collection->attachment, nest_level - 1);
+		if (outer != NULL)
 			merge_collection(collection, outer);
 		else
 			collection->nest_level = nest_level - 1;
