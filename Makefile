@@ -13,7 +13,8 @@ DATA = fav--1.0.sql
 core = build change deleted filter format hot levels measure room sizing slice sort table union
 type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
-attach = attach attachment collect levels list objects owner rebuild reconcile triggers verify
+attach = attach attachment collect columns levels list objects owner queries rebuild reconcile \
+	triggers verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

@@ -200,7 +200,7 @@ DELETE FROM hidden WHERE user_id = 20 AND post_id > 100;
 SELECT * FROM levels WHERE user_id = 20;
 SELECT * FROM missing_and_stale('hidden');
 
--- More rows than memory takes: collections are reconciled on the way
+-- More rows than memory takes: collections go to disk
 SET work_mem = '64kB';
 INSERT INTO hidden SELECT 30 + i % 7, i FROM generate_series(1, 20000) i;
 UPDATE hidden SET post_id = post_id + 100000 WHERE user_id >= 30 AND post_id % 3 = 0;

@@ -307,4 +307,34 @@ DROP TABLE pairs;
 DROP FOREIGN TABLE pairs_far;
 DROP SERVER elsewhere;
 DROP FOREIGN DATA WRAPPER dummy;
+-- Pairs wait for the commit, and their partition leaves in the meantime
+CREATE TABLE leaving (k int, e int) PARTITION BY LIST (k);
+CREATE TABLE leaving_rest PARTITION OF leaving DEFAULT;
+CREATE INDEX ON leaving (k, e);
+SELECT fav_attach('leaving', 'k', 'e');
+INSERT INTO leaving VALUES (1, 1);
+DELETE FROM leaving;
+CREATE TABLE leaving_1 PARTITION OF leaving FOR VALUES IN (1);
+BEGIN;
+INSERT INTO leaving_1 VALUES (1, 2);
+ALTER TABLE leaving DETACH PARTITION leaving_1;
+COMMIT;
+SELECT missing, stale FROM fav_verify('leaving');
+ALTER TABLE leaving ATTACH PARTITION leaving_1 FOR VALUES IN (1);
+SELECT fav_rebuild('leaving', '1');
+-- another statement reconciles what it finds
+BEGIN;
+INSERT INTO leaving_1 VALUES (1, 3);
+ALTER TABLE leaving DETACH PARTITION leaving_1;
+INSERT INTO leaving VALUES (2, 1);
+SELECT count(*) FROM leaving_fav WHERE filter @> 3;
+ROLLBACK;
+BEGIN;
+INSERT INTO leaving_1 VALUES (1, 4);
+DROP TABLE leaving_1;
+COMMIT;
+SELECT count(*) FROM leaving_fav WHERE filter @> 4;
+SELECT fav_detach('leaving');
+DROP TABLE leaving;
+
 DROP FUNCTION missing_and_stale;

@@ -283,6 +283,55 @@ SELECT public.fav_detach('public.pairs');
 RESET search_path;
 DROP TABLE pairs;
 
+-- A domain over an enum
+CREATE DOMAIN feeling AS "Other types".mood;
+CREATE TABLE pairs (k feeling, e int, PRIMARY KEY (k, e));
+INSERT INTO pairs VALUES ('sad', 1);
+SELECT fav_attach('pairs', 'k', 'e');
+INSERT INTO pairs VALUES ('sad', 2), ('glad', 1);
+UPDATE pairs SET k = 'glad' WHERE e = 2;
+DELETE FROM pairs WHERE e = 1;
+SELECT fav_rebuild('pairs', 'glad');
+SELECT keys, elements, missing, stale FROM fav_verify('pairs');
+SELECT k, fav_contains(filter, 1) AS one, fav_contains(filter, 2) AS two FROM pairs_fav ORDER BY k;
+SELECT fav_detach('pairs');
+DROP TABLE pairs;
+DROP DOMAIN feeling;
+
+-- fav_rebuild reads a key as its column does.  The filter of the key is emptied, then rebuilt.
+CREATE FUNCTION rebuilt(type text, key text) RETURNS TABLE (k text, rebuilt boolean) LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('CREATE TABLE pairs (k %s, e int, PRIMARY KEY (k, e))', type);
+	EXECUTE format('INSERT INTO pairs VALUES (%L, 1)', key);
+	PERFORM fav_attach('pairs', 'k', 'e');
+	UPDATE pairs_fav_levels SET recent = fav_new();
+	PERFORM fav_rebuild('pairs', key);
+	RETURN QUERY SELECT l.k::text, fav_contains(l, 1) FROM pairs_fav_levels l;
+	PERFORM fav_detach('pairs');
+	DROP TABLE pairs;
+END $$;
+CREATE DOMAIN price AS numeric(10,2);
+SELECT * FROM rebuilt('numeric(10,2)', '1.234');
+SELECT * FROM rebuilt('price', '1.234');
+SELECT * FROM rebuilt('timestamp(0)', '2026-01-01 00:00:00.7');
+SELECT * FROM rebuilt('char(4)', 'ab');
+SELECT * FROM rebuilt('varchar(4)', 'ab');
+DROP FUNCTION rebuilt;
+DROP DOMAIN price;
+-- what the column would not take, it does not either
+CREATE TABLE pairs (k varchar(3), e int, PRIMARY KEY (k, e));
+SELECT fav_attach('pairs', 'k', 'e');
+SELECT fav_rebuild('pairs', 'abcd');
+SELECT fav_detach('pairs');
+DROP TABLE pairs;
+
+-- Levels that are not those of one filter are an error, not a no.
+SELECT fav_contains(fav_agg(i), NULL, fav_add(fav_new(), 'a'::text), 'a'::text) FROM generate_series(1, 300) i;
+SELECT fav_contains(fav_agg(i), NULL, fav_add(fav_new(), 'a'::text), 'b'::text) FROM generate_series(1, 300) i;
+SELECT fav_contains(NULL, fav_agg(i::text), fav_add(fav_new(), 7), 8) FROM generate_series(1, 300) i;
+SELECT fav_contains(fav_agg(i), NULL, fav_add(fav_new(seed => 5), 700), 8) FROM generate_series(1, 300) i;
+SELECT fav_contains(fav_agg(i), NULL, fav_add(fav_new(), 700), 8) FROM generate_series(1, 300) i;
+
 DROP SCHEMA "Odd ""schema", "Other types" CASCADE;
 DROP FUNCTION try, differences, ends;
 DROP DOMAIN handle, post, scores, domain_of_pair;

@@ -196,6 +196,12 @@ INSERT INTO single SELECT i, 1000 + :client_id FROM generate_series(20, 1, -1) i
 UPDATE single SET e = e + 1000 WHERE e = 1000 + :client_id;
 DELETE FROM single WHERE k = 21 - :k AND e = :e;
 },
+	# The same with many rows, in any order of keys, which go to disk on the way
+	bulk => q{
+SET work_mem = '64kB';
+INSERT INTO single SELECT k, 10000 + 1000 * :client_id + e FROM generate_series(1, 20) k, generate_series(1, 200) e ORDER BY random();
+DELETE FROM single WHERE e BETWEEN 10000 + 1000 * :client_id AND 10999 + 1000 * :client_id;
+},
 	mend => q{
 SELECT fav_rebuild('single');
 SELECT mend('uniq', 'uniq_fav', 0.5);
@@ -221,7 +227,7 @@ my $one = run_in_background(
 		(map { ('-f', $_) } "$script{plain}\@4", "$script{savepoints}\@3", "$script{strict}\@3", "$script{prepared}\@2"), 'postgres'
 	], \$out1, \$err1);
 my $two = run_in_background([ @common, @repeat, '-c', 1, '-f', $script{mend}, 'postgres' ], \$out2, \$err2);
-my $three = run_in_background([ @common, '-c', 2, '-f', $script{single}, 'postgres' ], \$out3, \$err3);
+my $three = run_in_background([ @common, '-c', 4, '-f', "$script{single}\@3", '-f', "$script{bulk}\@1", 'postgres' ], \$out3, \$err3);
 ok($one->finish && $err1 !~ /aborted/, 'random statements') or diag($err1);
 ok($two->finish && $err2 !~ /aborted/, 'rebuilding and verifying all the while') or diag($err2);
 ok($three->finish && $err3 !~ /aborted/ && $out3 !~ /failed transactions: [1-9]/, 'single statements without an error') or diag("$out3$err3");
@@ -256,6 +262,8 @@ answers AS (
 SELECT format('key %s, element %s: source %s, filter %s, levels %s', k, e, here, in_filter, in_levels)
 FROM answers WHERE in_filter <> here OR in_levels <> here LIMIT 10}), '', "$view: filter and source are equal");
 }
+# A rebuild makes the statement trigger of the partition that was made later.
+$node->safe_psql('postgres', q{SELECT fav_rebuild('parts')});
 is($node->safe_psql('postgres', 'SELECT count(*), bool_and(active) FROM fav_attachments'), '5|t', 'all are active');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'), 0, 'no transaction is left prepared');
 

@@ -36,7 +36,7 @@ my $small = 60;
 # of the large keys.
 my $error_rate = 0.000001;
 
-my $node = start_node('attach_nested', conf => "max_locks_per_transaction = 256\n");
+my $node = start_node('attach_nested', conf => "max_locks_per_transaction = 256\nmax_prepared_transactions = 2\n");
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
 # PL/Perl can end a statement after a number of rows.  Not every machine has it.
@@ -110,7 +110,7 @@ my %hash = (
 # as psql shows them.  An error that passes through PL/Perl loses its SQLSTATE.
 my $caught = q{EXCEPTION WHEN SQLSTATE 'P0099' OR integrity_constraint_violation OR cardinality_violation
 	OR triggered_data_change_violation OR object_in_use THEN PERFORM let_pass(SQLERRM);};
-my $expected = qr/ERROR:[ ]{2}(P0099|23...|21000|27000|55006|25P02|3B001|
+my $expected = qr/ERROR:[ ]{2}(P0099|23...|53400|21000|27000|55006|25P02|3B001|
 	38000:[ ](duplicate[ ]key|new[ ]row|insert[ ]or[ ]update|null[ ]value|tuple[ ]to[ ]be|cannot[ ]TRUNCATE))/x;
 my $of_filters = 'fav|levels|filter';
 
@@ -390,6 +390,8 @@ BEGIN
 	WHERE t.source = target AND (current_setting('meddle.late')::boolean OR NOT t.late) ORDER BY random() LIMIT 1;
 	EXECUTE replace(replace(replace(statement, '{a}', a::text), '{b}', b::text), '{n}', n::text);
 END \$\$;
+
+CREATE FUNCTION run(statement text) RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN EXECUTE statement; END \$\$;
 
 -- An error was caught.
 CREATE FUNCTION let_pass(message text) RETURNS void LANGUAGE plpgsql AS \$\$
@@ -756,7 +758,71 @@ sub emit_refill
 	return;
 }
 
-# More pairs than a collection holds.  Triggers of ours fire here and no others.
+# Pairs that wait for the commit, because the partition has no statement trigger, and that go
+# to disk on the way, because they are more than the smallest work_mem holds.
+sub emit_spill
+{
+	my $change = sub {
+		return rand() < 0.6
+		  ? 'INSERT INTO parts_3 (k, e) SELECT k, e FROM parts_domain WHERE k <= 2 AND random() < 0.7 ON CONFLICT DO NOTHING'
+		  : 'DELETE FROM parts_3 WHERE k <= 2 AND random() < 0.6';
+	};
+	my ($one, $two, $three) = map { $change->() } 1 .. 3;
+	my $fail = q{RAISE EXCEPTION USING ERRCODE = 'P0099';};
+	my $small = q{SET LOCAL work_mem = '64kB'};
+	my $kind = int(rand 6);
+
+	# a fav_rebuild may have made one
+	emit_statement('DROP TRIGGER IF EXISTS parts_fav_levels_statement ON parts_3', calm => 1);
+	if ($kind <= 1)
+	{
+		emit("BEGIN;\n$small;");
+		emit_statement($one, calm => 1, late => 1) if $kind == 0;
+		emit('SAVEPOINT a;');
+		emit_statement($two, calm => 1, late => 1);
+		emit('SAVEPOINT b;');
+		emit_statement($three, calm => 1, late => 1);
+		emit(pick('ROLLBACK TO b;', 'RELEASE b;', ''));
+		emit(pick('ROLLBACK TO a;', 'RELEASE a;', ''));
+		# what is left is reconciled here together with this
+		emit_statement('INSERT INTO parts (k, e, region) SELECT 1, e, 2 FROM parts_domain WHERE k = 1 AND e < 9 ON CONFLICT DO NOTHING', calm => 1)
+		  if rand() < 0.3;
+		emit(pick('COMMIT;', 'COMMIT;', "PREPARE TRANSACTION 'spill';\nCOMMIT PREPARED 'spill';", "PREPARE TRANSACTION 'spill';\nROLLBACK PREPARED 'spill';", 'ROLLBACK;'));
+	}
+	elsif ($kind == 2)
+	{
+		emit_statement("DO \$do\$ BEGIN $small; $one; BEGIN $two; $fail EXCEPTION WHEN SQLSTATE 'P0099' THEN NULL; END; BEGIN $three; EXCEPTION WHEN SQLSTATE 'P0099' THEN NULL; END; END \$do\$", calm => 1, late => 1);
+	}
+	elsif ($kind == 3)
+	{
+		emit_statement("DO \$do\$ BEGIN $small; $one; COMMIT; $small; $two; ROLLBACK; $small; $three; END \$do\$", calm => 1, late => 1);
+	}
+	elsif ($kind == 4)
+	{
+		emit("BEGIN;\n$small;");
+		emit_statement("DECLARE c CURSOR FOR SELECT run(\$sql\$$one\$sql\$) FROM generate_series(1, 2)", calm => 1, late => 1);
+		emit_statement('FETCH 1 FROM c', calm => 1, late => 1);
+		emit('SAVEPOINT a;');
+		emit_statement('FETCH 1 FROM c', calm => 1, late => 1);
+		emit(pick('ROLLBACK TO a;', 'RELEASE a;'));
+		emit('COMMIT;');
+	}
+	else
+	{
+		# on the way a full disk, as far as the session can tell
+		emit("BEGIN;\n$small;\nSAVEPOINT a;");
+		emit_statement($one, calm => 1, late => 1);
+		emit("SET LOCAL temp_file_limit = 0;\nSAVEPOINT b;");
+		emit_statement($two, calm => 1, late => 1);
+		emit("ROLLBACK TO b;\nRESET temp_file_limit;");
+		emit_statement($three, calm => 1, late => 1);
+		emit('COMMIT;');
+	}
+	emit_comparison('b');
+	return;
+}
+
+# Many more pairs than memory takes.  Triggers of ours fire here and no others.
 sub emit_huge
 {
 	foreach my $sql (
@@ -817,6 +883,7 @@ ALTER TABLE ONLY parts ALTER region SET DEFAULT 1 + floor(random() * 5);});
 		elsif ($kind < 0.31) { emit_copy($s); }
 		elsif ($kind < 0.35 && $has_limit) { emit_limited($s); }
 		elsif ($kind < 0.36 && $g eq 'b') { emit_leave(); }
+		elsif ($kind < 0.38 && $g eq 'b') { emit_spill(); }
 		elsif ($kind < 0.42) { emit_refill($s); }
 		elsif ($kind < 0.43)
 		{
@@ -830,6 +897,7 @@ ALTER TABLE ONLY parts ALTER region SET DEFAULT 1 + floor(random() * 5);});
 		}
 	}
 	emit_huge() if $is_first;
+	emit_spill() foreach $is_first ? 1 .. 8 : ();
 	emit_comparison('all');
 	append_to_file($file, join("\n", @script) . "\n");
 	return;
@@ -896,6 +964,8 @@ foreach my $run (0 .. $runs - 1)
 		$bases += $base;
 		$middles += $middle;
 	}
+	# which makes the statement triggers of partitions that were made later
+	$node->safe_psql('run', q{SELECT fav_rebuild('parts')});
 	is($node->safe_psql('run', 'SELECT count(*), bool_and(active) FROM fav_attachments'), scalar(@attachments) . '|t', "seed $seed: all are active");
 	$node->safe_psql('run', join(';', map { "SELECT fav_detach('$_->{source}', '$_->{view}')" } @attachments));
 	is( $node->safe_psql('run', q{

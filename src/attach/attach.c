@@ -60,18 +60,17 @@ static void
 find_usable_column(Oid source, const char *name, FavColumn *column)
 {
 	HeapTuple	tuple;
-	bool		is_virtual;
+	char		generated;
 
 	fav_find_column(source, name, column);
 	tuple = SearchSysCacheAttNum(source, column->number);
-	is_virtual = HeapTupleIsValid(tuple) && ((Form_pg_attribute) GETSTRUCT(tuple))->attgenerated != '\0' &&
-		((Form_pg_attribute) GETSTRUCT(tuple))->attgenerated != ATTRIBUTE_GENERATED_STORED;
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
-	if (column->number < 1 || is_virtual)
+	generated = ((Form_pg_attribute) GETSTRUCT(tuple))->attgenerated;
+	ReleaseSysCache(tuple);
+	if (column->number < 1 || (generated != '\0' && generated != ATTRIBUTE_GENERATED_STORED))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("column \"%s\" of table \"%s\" is not stored in its rows", name, get_rel_name(source))));
+				 errmsg("column \"%s\" of table \"%s\" is not stored in its rows", name,
+						get_rel_name(source))));
 }
 
 /* Without an index that begins with the key, every look-up would read the whole table. */
@@ -95,8 +94,8 @@ advise_index(Oid source, const FavColumn *key)
 	table_close(relation, AccessShareLock);
 	if (!found)
 		ereport(WARNING,
-				(errmsg("table \"%s\" has no index that begins with column \"%s\"", get_rel_name(source),
-						NameStr(key->name)),
+				(errmsg("table \"%s\" has no index that begins with column \"%s\"",
+						get_rel_name(source), NameStr(key->name)),
 				 errdetail("Each delete, and each rebuild of a filter, will read the whole table."),
 				 errhint("Create an index on the columns of key and element.")));
 }
@@ -116,7 +115,8 @@ check_names(Oid source, const char *key, const char *levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_TABLE),
 				 errmsg("relation \"%s\" already exists", levels),
-				 errhint("Call fav_detach if these filters are attached, drop the table if it was left by a source that was dropped, or choose another name.")));
+				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
+						 " left by a source that was dropped, or choose another name.")));
 }
 
 /*
@@ -125,50 +125,44 @@ check_names(Oid source, const char *key, const char *levels)
 Datum
 fav_attach(PG_FUNCTION_ARGS)
 {
-	Oid			schema = fav_schema_of_function(fcinfo);
-	Oid			source = fav_get_relation_argument(fcinfo, 0, "source");
-	FavParams	params = fav_default_params();
+	FavAttachment new = {.schema = fav_schema_of_function(fcinfo)};
 	const char *view_name;
 	const char *levels_name;
-	FavColumn	key;
-	FavColumn	element;
-	FavKind		kind;
-	Oid			levels;
 	FavRole		role;
 
+	new.source = fav_source_argument(fcinfo);
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
-	check_source(source);
-	find_usable_column(source, NameStr(*PG_GETARG_NAME(1)), &key);
-	find_usable_column(source, NameStr(*PG_GETARG_NAME(2)), &element);
-	if (key.number == element.number)
+	check_source(new.source);
+	find_usable_column(new.source, NameStr(*PG_GETARG_NAME(1)), &new.key);
+	find_usable_column(new.source, NameStr(*PG_GETARG_NAME(2)), &new.element);
+	if (new.key.number == new.element.number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("key and element are the same column \"%s\"", NameStr(key.name))));
-	(void) fav_check_key(&key);
-	kind = fav_kind_of_column(&element);
-	params.error_rate = PG_GETARG_FLOAT8(3);
+				 errmsg("key and element are the same column \"%s\"", NameStr(new.key.name))));
+	new.key_type = fav_check_key(&new.key);
+	new.kind = fav_kind_of_column(&new.element);
+	new.params = fav_default_params();
+	new.params.error_rate = PG_GETARG_FLOAT8(3);
 	if (!PG_ARGISNULL(4))
-		params.seed = (uint64_t) PG_GETARG_INT64(4);
-	fav_check_params(&params);
-	view_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(source), NULL, "fav") :
+		new.params.seed = (uint64_t) PG_GETARG_INT64(4);
+	fav_check_params(&new.params);
+	view_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(new.source), NULL, "fav") :
 		NameStr(*PG_GETARG_NAME(5));
-	levels_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(source), "fav", "levels") :
+	levels_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(new.source), "fav", "levels") :
 		makeObjectName(view_name, NULL, "levels");
-	check_names(source, NameStr(key.name), levels_name);
-	advise_index(source, &key);
+	check_names(new.source, NameStr(new.key.name), levels_name);
+	advise_index(new.source, &new.key);
 
-	fav_become_owner(&role, fav_owner_of(source));
-	fav_spi_connect();
-	levels = fav_create_objects(schema, source, &key, kind, view_name, levels_name);
-	fav_create_triggers(schema, source, levels, &key, &element, &params);
+	fav_become_owner(&role, fav_owner_of(new.source));
+	new.levels = fav_create_objects(&new, view_name, levels_name);
+	fav_create_triggers(&new);
 	CommandCounterIncrement();
-	fav_build_all(fav_attachment_of_levels(schema, source, levels));
-	SPI_finish();
+	fav_build_all(fav_attachment_of_levels(new.schema, new.source, new.levels, false));
 	fav_become_caller(&role);
-	PG_RETURN_OID(fav_view_of_levels(schema, levels));
+	PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
 }
 
 /*
@@ -179,12 +173,13 @@ Datum
 fav_detach(PG_FUNCTION_ARGS)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
-	Oid			source = fav_get_relation_argument(fcinfo, 0, "source");
+	Oid			source = fav_source_argument(fcinfo);
 	Oid			levels;
 	FavRole		role;
 
 	fav_check_owner(source);
-	levels = fav_choose_levels(schema, source, PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
+	levels = fav_choose_levels(schema, source,
+							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	fav_check_owner(levels);
 	fav_become_owner(&role, fav_owner_of(levels));
 	fav_drop_objects(schema, levels);

@@ -1,24 +1,24 @@
 /*
  * attachment.c
- *		Attachments, their queries, and the cache of them.
+ *		Attachments, and the cache of them.
  *
  * There is no catalog of attachments: the triggers say everything (triggers.c).
  *
  * A trigger is not trusted because it calls our function: anybody can create one on a
  * table of their own.  One whose table is neither the source nor a partition or child of
  * it does nothing, and source and levels must have one owner, as whom all is done.
+ *
+ * The cache lives in one memory context.  When a table in it changes, the whole context is
+ * handed to the transaction, which frees it at its end: somebody further up the stack may
+ * still use an attachment.
  */
 #include "attach.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_operator.h"
-#include "catalog/pg_type.h"
 #include "commands/trigger.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -26,20 +26,8 @@
 #include "utils/syscache.h"
 
 /*
- * Names
+ * Arguments of SQL functions
  */
-
-char *
-fav_relation_name(Oid relation)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), get_rel_name(relation));
-}
-
-char *
-fav_schema_name(Oid schema)
-{
-	return pstrdup(quote_identifier(get_namespace_name(schema)));
-}
 
 Oid
 fav_schema_of_function(FunctionCallInfo fcinfo)
@@ -48,264 +36,23 @@ fav_schema_of_function(FunctionCallInfo fcinfo)
 }
 
 Oid
-fav_get_relation_argument(FunctionCallInfo fcinfo, int number, const char *name)
+fav_source_argument(FunctionCallInfo fcinfo)
 {
-	Oid			relation;
+	Oid			source;
 
-	if (PG_ARGISNULL(number))
+	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null", name)));
-	relation = PG_GETARG_OID(number);
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
+				 errmsg("source must not be null")));
+	source = PG_GETARG_OID(0);
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relation)));
-	return relation;
+				 errmsg("relation with OID %u does not exist", source)));
+	return source;
 }
 
-/*
- * Columns
- */
-
-void
-fav_find_column(Oid relation, const char *name, FavColumn *column)
-{
-	HeapTuple	tuple = SearchSysCacheAttName(relation, name);
-	Form_pg_attribute attribute;
-
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of table \"%s\" does not exist", name, get_rel_name(relation))));
-	attribute = (Form_pg_attribute) GETSTRUCT(tuple);
-	column->name = attribute->attname;
-	column->number = attribute->attnum;
-	column->type = getBaseType(attribute->atttypid);
-	column->collation = attribute->attcollation;
-	ReleaseSysCache(tuple);
-}
-
-FavKind
-fav_kind_of_column(const FavColumn *column)
-{
-	switch (column->type)
-	{
-		case INT2OID:
-		case INT4OID:
-		case INT8OID:
-			return FAV_KIND_INTEGER;
-		case TEXTOID:
-		case VARCHAROID:
-			return FAV_KIND_TEXT;
-		case UUIDOID:
-			return FAV_KIND_UUID;
-		case BYTEAOID:
-			return FAV_KIND_BYTES;
-		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column \"%s\" has type %s, which cannot be an element", NameStr(column->name),
-							format_type_be(column->type)),
-					 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or bytea.")));
-	}
-	pg_unreachable();
-}
-
-const char *
-fav_element_type_name(FavKind kind)
-{
-	switch (kind)
-	{
-		case FAV_KIND_INTEGER:
-			return "pg_catalog.int8";
-		case FAV_KIND_TEXT:
-			return "pg_catalog.text";
-		case FAV_KIND_UUID:
-			return "pg_catalog.uuid";
-		default:
-			return "pg_catalog.bytea";
-	}
-}
-
-TypeCacheEntry *
-fav_check_key(const FavColumn *column)
-{
-	TypeCacheEntry *type = lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
-											 TYPECACHE_CMP_PROC_FINFO);
-
-	if (type->typtype == TYPTYPE_COMPOSITE || column->type == RECORDOID)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has composite type %s, which cannot be a key", NameStr(column->name),
-						format_type_be(column->type))));
-	if (!OidIsValid(type->btree_opf) || !OidIsValid(type->eq_opr) || !OidIsValid(type->cmp_proc_finfo.fn_oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has type %s, which cannot be a key", NameStr(column->name),
-						format_type_be(column->type)),
-				 errdetail("The type has no default btree operator class.")));
-	return type;
-}
-
-/* The equality of keys, as it is written in a query. */
-const char *
-fav_equality(const TypeCacheEntry *key_type)
-{
-	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(key_type->eq_opr));
-	Form_pg_operator form;
-	char	   *text;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator %u", key_type->eq_opr);
-	form = (Form_pg_operator) GETSTRUCT(tuple);
-	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
-					NameStr(form->oprname));
-	ReleaseSysCache(tuple);
-	return text;
-}
-
-/*
- * From the words of a trigger to the attachment
- */
-
-/* Is the relation the source, or a partition or child of it? */
-bool
-fav_is_in_family(Oid relation, Oid source)
-{
-	return relation == source ||
-		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
-		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
-}
-
-static void
-check_levels(const FavAttachment *attachment)
-{
-	Relation	levels = table_open(attachment->levels, AccessShareLock);
-	TupleDesc	descriptor = RelationGetDescr(levels);
-	Oid			fav = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
-									  ObjectIdGetDatum(attachment->schema));
-	bool		good = levels->rd_rel->relkind == RELKIND_RELATION && descriptor->natts >= FAV_LEVELS_RECENT;
-	int			i;
-
-	for (i = FAV_LEVELS_KEY; good && i <= FAV_LEVELS_RECENT; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(descriptor, i - 1);
-
-		if (i == FAV_LEVELS_KEY)
-			good = !attribute->attisdropped && getBaseType(attribute->atttypid) == attachment->key.type &&
-				attribute->attcollation == attachment->key.collation;
-		else
-			good = !attribute->attisdropped && attribute->atttypid == fav;
-	}
-	table_close(levels, AccessShareLock);
-	if (!good)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("table \"%s\" does not have the columns of a levels table of table \"%s\"",
-						get_rel_name(attachment->levels), get_rel_name(attachment->source)),
-				 errhint("Call fav_detach, then fav_attach.")));
-}
-
-/* Does the index keep pairs from repeating, by the same equality of keys as ours? */
-static bool
-is_unique_on_pair(Relation index, const FavAttachment *attachment)
-{
-	Form_pg_index form = index->rd_index;
-	int			i;
-	bool		has_key = false;
-	bool		has_element = false;
-
-	if (!form->indisunique || !form->indisvalid || form->indnkeyatts != 2 ||
-		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
-		return false;
-	for (i = 0; i < 2; i++)
-	{
-		bool		is_key = form->indkey.values[i] == attachment->key.number;
-		const FavColumn *column = is_key ? &attachment->key : &attachment->element;
-
-		if (form->indkey.values[i] != column->number || index->rd_indcollation[i] != column->collation ||
-			index->rd_opfamily[i] != lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY)->btree_opf)
-			return false;
-		has_key |= is_key;
-		has_element |= !is_key;
-	}
-	return has_key && has_element;
-}
-
-/* Can the source have a pair but once?  Each child by inheritance has indexes of its own. */
-static bool
-has_unique_pairs(const FavAttachment *attachment)
-{
-	Relation	source = table_open(attachment->source, AccessShareLock);
-	bool		is_unique = false;
-	ListCell   *cell;
-
-	if (source->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || !source->rd_rel->relhassubclass)
-		foreach(cell, RelationGetIndexList(source))
-		{
-			Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-			is_unique = is_unique || is_unique_on_pair(index, attachment);
-			index_close(index, AccessShareLock);
-		}
-	table_close(source, AccessShareLock);
-	return is_unique;
-}
-
-/* What hangs on a table of somebody else would run with the rights of the source's owner. */
-static void
-check_one_owner(const FavAttachment *attachment, Oid relation)
-{
-	if (fav_owner_of(relation) != attachment->owner)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("tables \"%s\" and \"%s\" have different owners", get_rel_name(attachment->source),
-						get_rel_name(relation)),
-				 errdetail("The filters of a table are kept by its owner."),
-				 errhint("Give both tables one owner with ALTER TABLE ... OWNER TO.")));
-}
-
-/* The attachment that a row trigger of `relation` speaks of. */
-static FavAttachment *
-resolve(Oid schema, const FavWhen *when, Oid relation, const FavParams *params)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav attachment", ALLOCSET_SMALL_SIZES);
-	FavAttachment *attachment = MemoryContextAllocZero(context, sizeof(FavAttachment));
-	MemoryContext old;
-	FavEditor	editor;
-	ListCell   *cell;
-
-	attachment->context = context;
-	attachment->schema = schema;
-	attachment->source = when->source;
-	attachment->levels = when->levels;
-	attachment->owner = fav_owner_of(when->source);
-	old = MemoryContextSwitchTo(context);
-	attachment->family = find_all_inheritors(when->source, NoLock, NULL);
-	MemoryContextSwitchTo(old);
-	check_one_owner(attachment, when->levels);
-	foreach(cell, attachment->family)
-		check_one_owner(attachment, lfirst_oid(cell));
-	fav_find_column(when->source, get_attname(relation, when->key, false), &attachment->key);
-	fav_find_column(when->source, get_attname(relation, when->element, false), &attachment->element);
-	attachment->kind = fav_kind_of_column(&attachment->element);
-	attachment->key_type = fav_check_key(&attachment->key);
-	get_typlenbyvalalign(attachment->element.type, &attachment->element_length, &attachment->element_by_value,
-						 &attachment->element_align);
-	check_levels(attachment);
-	attachment->is_unique = has_unique_pairs(attachment);
-
-	attachment->params = *params;
-	fav_check_params(&attachment->params);
-	old = MemoryContextSwitchTo(context);
-	fav_editor_new(&editor, &attachment->params);
-	attachment->empty = fav_finish_edit(&editor);
-	MemoryContextSwitchTo(old);
-	return attachment;
-}
-
-/* The levels table of a source that the arguments of an SQL function mean. */
+/* The levels table of a source; `name` is its name, or that of its view, or NULL. */
 Oid
 fav_choose_levels(Oid schema, Oid source, const char *name)
 {
@@ -325,112 +72,248 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
 	if (found == NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 name == NULL ? errmsg("table \"%s\" has no attached filters", get_rel_name(source)) :
+				 name == NULL ?
+				 errmsg("table \"%s\" has no attached filters", get_rel_name(source)) :
 				 errmsg("table \"%s\" has no attached filters \"%s\"", get_rel_name(source), name),
 				 errhint("The view fav_attachments lists what is attached.")));
 	if (list_length(found) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_AMBIGUOUS_PARAMETER),
-				 errmsg("table \"%s\" has attached filters of %d names", get_rel_name(source), list_length(found)),
+				 errmsg("table \"%s\" has attached filters of %d names", get_rel_name(source),
+						list_length(found)),
 				 errhint("Choose one by its name, which view fav_attachments shows as filter.")));
 	return linitial_oid(found);
 }
 
+/* The attachment that (source, ..., name) mean, for the owner of the source. */
+FavAttachment *
+fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
+{
+	Oid			schema = fav_schema_of_function(fcinfo);
+	Oid			source = fav_source_argument(fcinfo);
+	const char *name = PG_ARGISNULL(name_argument) ? NULL :
+		NameStr(*PG_GETARG_NAME(name_argument));
+
+	fav_check_owner(source);
+	return fav_attachment_of_levels(schema, source, fav_choose_levels(schema, source, name),
+									false);
+}
+
 /*
- * The cache, for triggers
+ * From the words of a trigger to the attachment
  */
 
-typedef struct TriggerEntry
+/* Is the relation the source, or a partition or child of it? */
+bool
+fav_is_in_family(Oid relation, Oid source)
+{
+	return relation == source ||
+		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
+		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) &&
+		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
+}
+
+static void
+check_levels(const FavAttachment *attachment)
+{
+	Relation	levels = table_open(attachment->levels, AccessShareLock);
+	TupleDesc	descriptor = RelationGetDescr(levels);
+	Oid			fav = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+									  ObjectIdGetDatum(attachment->schema));
+	bool		good = levels->rd_rel->relkind == RELKIND_RELATION &&
+		descriptor->natts >= FAV_LEVELS_RECENT;
+	int			i;
+
+	for (i = FAV_LEVELS_KEY; good && i <= FAV_LEVELS_RECENT; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(descriptor, i - 1);
+
+		if (i == FAV_LEVELS_KEY)
+			good = !attribute->attisdropped &&
+				getBaseType(attribute->atttypid) == attachment->key.type &&
+				attribute->attcollation == attachment->key.collation;
+		else
+			good = !attribute->attisdropped && attribute->atttypid == fav;
+	}
+	table_close(levels, AccessShareLock);
+	if (!good)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" does not have the columns of a levels table of table \"%s\"",
+						get_rel_name(attachment->levels), get_rel_name(attachment->source)),
+				 errhint("Call fav_detach, then fav_attach.")));
+}
+
+/* What hangs on a table of somebody else would run with the rights of the source's owner. */
+static void
+check_one_owner(const FavAttachment *attachment, Oid relation)
+{
+	Oid			owner = fav_owner_of(relation);
+
+	/* a partition may be dropped at this moment */
+	if (OidIsValid(owner) && owner != attachment->owner)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("tables \"%s\" and \"%s\" have different owners",
+						get_rel_name(attachment->source), get_rel_name(relation)),
+				 errdetail("The filters of a table are kept by its owner."),
+				 errhint("Give both tables one owner with ALTER TABLE ... OWNER TO.")));
+}
+
+/*
+ * The attachment that a row trigger of `relation` speaks of, in a context of its own.  All
+ * relations whose change would change it are added to *watched.
+ */
+static FavAttachment *
+resolve(Oid schema, const FavWhen *when, Oid relation, const FavParams *params, List **watched)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav attachment",
+												  ALLOCSET_SMALL_SIZES);
+	FavAttachment *attachment = MemoryContextAllocZero(context, sizeof(FavAttachment));
+	MemoryContext old;
+	FavEditor	editor;
+	ListCell   *cell;
+
+	attachment->context = context;
+	attachment->schema = schema;
+	attachment->source = when->source;
+	attachment->levels = when->levels;
+	attachment->owner = fav_owner_of(when->source);
+	*watched = lappend_oid(find_all_inheritors(when->source, NoLock, NULL), when->levels);
+	foreach(cell, *watched)
+		check_one_owner(attachment, lfirst_oid(cell));
+	fav_find_column(when->source, get_attname(relation, when->key, false), &attachment->key);
+	fav_find_column(when->source, get_attname(relation, when->element, false),
+					&attachment->element);
+	attachment->kind = fav_kind_of_column(&attachment->element);
+	attachment->key_type = fav_check_key(&attachment->key);
+	attachment->element_type = lookup_type_cache(attachment->element.type, 0);
+	check_levels(attachment);
+
+	attachment->params = *params;
+	fav_check_params(&attachment->params);
+	old = MemoryContextSwitchTo(context);
+	fav_editor_new(&editor, &attachment->params);
+	attachment->empty = fav_finish_edit(&editor);
+	attachment->pair = CreateTemplateTupleDesc(2);
+	TupleDescInitEntry(attachment->pair, 1, "key", attachment->key.type, -1, 0);
+	TupleDescInitEntry(attachment->pair, 2, "element", attachment->element.type, -1, 0);
+	MemoryContextSwitchTo(old);
+	return attachment;
+}
+
+/*
+ * The cache
+ */
+
+typedef struct CachedTrigger
 {
 	Oid			trigger;		/* hash key */
 	FavWhen		when;
 	FavAttachment *attachment;	/* NULL: the trigger's table is not of the source's family */
-} TriggerEntry;
+} CachedTrigger;
 
-static HTAB *triggers = NULL;
-static List *attachments = NIL; /* of the entries */
-static List *watched = NIL;		/* relations whose changes make the cache stale */
-static List *stale = NIL;		/* attachments that may still be in use */
+static MemoryContext cache = NULL;	/* holds all of these */
+static HTAB *triggers;
+static List *attachments;
+static List *watched;			/* relations whose changes make the cache stale */
+
 static bool cache_is_stale = false;
 
 static void
 relation_changed(Datum arg pg_attribute_unused(), Oid relation)
 {
-	if (!OidIsValid(relation) || list_member_oid(watched, relation))
+	if (cache != NULL && (!OidIsValid(relation) || list_member_oid(watched, relation)))
 		cache_is_stale = true;
 }
 
 /* Names in queries change with schemas, operators and the extension's own functions. */
 static void
-name_changed(Datum arg pg_attribute_unused(), int cache pg_attribute_unused(), uint32 hash pg_attribute_unused())
+name_changed(Datum arg pg_attribute_unused(), int id pg_attribute_unused(),
+			 uint32 hash pg_attribute_unused())
 {
 	cache_is_stale = true;
 }
 
+/* To be called again after every look into the catalogs, which may have told of changes. */
 static void
 open_cache(void)
 {
+	static bool is_registered = false;
 	HASHCTL		control;
 
-	if (triggers != NULL && !cache_is_stale)
+	if (cache != NULL && !cache_is_stale)
 		return;
-	if (triggers != NULL)
+	if (cache != NULL)
+		MemoryContextSetParent(cache, TopTransactionContext);
+	if (!is_registered)
 	{
-		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-		hash_destroy(triggers);
-		triggers = NULL;
-		stale = list_concat(stale, attachments);
-		list_free(watched);
-		attachments = watched = NIL;
-		MemoryContextSwitchTo(old);
+		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, name_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(OPEROID, name_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(PROCOID, name_changed, (Datum) 0);
+		is_registered = true;
 	}
-	else
-	{
-		static bool registered = false;
-
-		if (!registered)
-		{
-			CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-			CacheRegisterSyscacheCallback(NAMESPACEOID, name_changed, (Datum) 0);
-			CacheRegisterSyscacheCallback(OPEROID, name_changed, (Datum) 0);
-			CacheRegisterSyscacheCallback(PROCOID, name_changed, (Datum) 0);
-		}
-		registered = true;
-	}
+	cache = NULL;
+	cache_is_stale = false;
+	attachments = watched = NIL;
 	memset(&control, 0, sizeof(control));
 	control.keysize = sizeof(Oid);
-	control.entrysize = sizeof(TriggerEntry);
-	control.hcxt = TopMemoryContext;
+	control.entrysize = sizeof(CachedTrigger);
+	control.hcxt = AllocSetContextCreate(TopMemoryContext, "fav attachments",
+										 ALLOCSET_DEFAULT_SIZES);
 	triggers = hash_create("fav triggers", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	cache_is_stale = false;
+	cache = control.hcxt;
 }
 
-/* At the end of a transaction nobody uses an attachment any more. */
-void
-fav_release_stale_attachments(void)
+static void
+free_plans(void *arg)
 {
-	ListCell   *cell;
+	FavAttachment *attachment = arg;
+	int			i;
 
-	foreach(cell, stale)
-	{
-		FavAttachment *attachment = lfirst(cell);
-		int			i;
+	for (i = 0; i < FAV_NQUERIES; i++)
+		if (attachment->plans[i] != NULL)
+			SPI_freeplan(attachment->plans[i]);
+}
 
-		for (i = 0; i < FAV_NQUERIES; i++)
-			if (attachment->plans[i] != NULL)
-				SPI_freeplan(attachment->plans[i]);
-		MemoryContextDelete(attachment->context);
-	}
-	list_free(stale);
-	stale = NIL;
+static void
+watch(const List *relations)
+{
+	MemoryContext old = MemoryContextSwitchTo(cache);
+
+	watched = list_concat_unique_oid(watched, relations);
+	MemoryContextSwitchTo(old);
+}
+
+/* Resolve an attachment and put it into the cache. */
+static FavAttachment *
+load(Oid schema, const FavWhen *when, Oid relation, const FavParams *params)
+{
+	List	   *relations;
+	FavAttachment *attachment = resolve(schema, when, relation, params, &relations);
+	MemoryContextCallback *callback = MemoryContextAlloc(attachment->context,
+														 sizeof(MemoryContextCallback));
+	MemoryContext old;
+
+	callback->func = free_plans;
+	callback->arg = attachment;
+	MemoryContextRegisterResetCallback(attachment->context, callback);
+	open_cache();
+	old = MemoryContextSwitchTo(cache);
+	attachments = lappend(attachments, attachment);
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(attachment->context, cache);
+	watch(relations);
+	return attachment;
 }
 
 static FavAttachment *
-find_attachment(Oid levels, Oid source)
+find(Oid source, Oid levels)
 {
 	ListCell   *cell;
 
+	open_cache();
 	foreach(cell, attachments)
 	{
 		FavAttachment *attachment = lfirst(cell);
@@ -441,76 +324,69 @@ find_attachment(Oid levels, Oid source)
 	return NULL;
 }
 
-/* Put an attachment into the cache. */
-static FavAttachment *
-remember(FavAttachment *attachment)
+/* By the words of the triggers on the source itself. */
+FavAttachment *
+fav_attachment_of_levels(Oid schema, Oid source, Oid levels, bool missing_ok)
 {
-	MemoryContext old;
-
-	/* resolving has looked at catalogs, and so may have seen changes */
-	open_cache();
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	attachments = lappend(attachments, attachment);
-	watched = lappend_oid(watched, attachment->levels);
-	watched = list_concat_unique_oid(watched, attachment->family);
-	MemoryContextSetParent(attachment->context, TopMemoryContext);
-	MemoryContextSwitchTo(old);
-	return attachment;
-}
-
-static FavAttachment *
-load_attachment(Oid schema, Oid source, Oid levels)
-{
+	FavAttachment *attachment = find(source, levels);
 	ListCell   *cell;
 
+	if (attachment != NULL)
+		return attachment;
 	foreach(cell, fav_read_triggers(schema, source))
 	{
 		const FavTrigger *trigger = lfirst(cell);
 
-		if (trigger->when.source == source && trigger->when.levels == levels && trigger->is_of_rows &&
-			trigger->when.element != InvalidAttrNumber)
-			return remember(resolve(schema, &trigger->when, source, &trigger->params));
+		if (trigger->when.source == source && trigger->when.levels == levels &&
+			trigger->is_of_rows && trigger->when.element != InvalidAttrNumber)
+			return load(schema, &trigger->when, source, &trigger->params);
 	}
-	return NULL;
-}
-
-/* By the words of the triggers on the source itself. */
-FavAttachment *
-fav_attachment_of_levels(Oid schema, Oid source, Oid levels)
-{
-	FavAttachment *attachment;
-
-	open_cache();
-	attachment = find_attachment(levels, source);
-	if (attachment == NULL)
-		attachment = load_attachment(schema, source, levels);
-	if (attachment == NULL)
+	if (!missing_ok)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" has lost its row triggers for \"%s\"", get_rel_name(source),
 						get_rel_name(levels)),
 				 errhint("Call fav_detach, then fav_attach.")));
-	return attachment;
+	return NULL;
 }
 
-/* The same attachment as it is now; NULL if it is gone. */
-FavAttachment *
-fav_attachment_refresh(FavAttachment *old)
+/*
+ * Anybody with the right to create triggers on the source can name other columns.  Their values
+ * may have other types, so they must not be taken for keys and elements.
+ */
+static void
+check_columns(const FavAttachment *attachment, const Trigger *trigger, Oid relation,
+			  const FavWhen *when)
+{
+	if (strcmp(get_attname(relation, when->key, false), NameStr(attachment->key.name)) != 0 ||
+		strcmp(get_attname(relation, when->element, false),
+			   NameStr(attachment->element.name)) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("trigger \"%s\" names other columns than the filters of table \"%s\"",
+						trigger->tgname, get_rel_name(attachment->source)),
+				 errhint("Drop the trigger.")));
+}
+
+/* The attachment that a trigger speaks of; NULL if it is none of ours, or left the source. */
+static FavAttachment *
+read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, FavWhen *when)
 {
 	FavAttachment *attachment;
+	FavParams	params;
 
-	open_cache();
-	attachment = find_attachment(old->levels, old->source);
-	if (attachment == NULL && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(old->source)) &&
-		SearchSysCacheExists1(RELOID, ObjectIdGetDatum(old->levels)))
-		attachment = load_attachment(old->schema, old->source, old->levels);
-	if (attachment != NULL &&
-		(attachment->key.type != old->key.type || attachment->element.type != old->element.type))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("columns of table \"%s\" changed their types while its filters were behind",
-						get_rel_name(old->source))));
-	return attachment;
+	if (!fav_read_when(trigger->tgqual, when) || !fav_is_in_family(relation, when->source) ||
+		!fav_read_arguments(trigger->tgnargs, trigger->tgnargs > 0 ? trigger->tgargs[0] : NULL,
+							trigger->tgnargs > 1 ? trigger->tgargs[1] : NULL, &params) ||
+		(is_of_rows && when->element == InvalidAttrNumber))
+		return NULL;
+	attachment = find(when->source, when->levels);
+	if (attachment != NULL && is_of_rows)
+		check_columns(attachment, trigger, relation, when);
+	if (attachment != NULL)
+		return attachment;
+	return is_of_rows ? load(schema, when, relation, &params) :
+		fav_attachment_of_levels(schema, when->source, when->levels, true);
 }
 
 /*
@@ -521,150 +397,27 @@ FavAttachment *
 fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
-	const Trigger *trigger = data->tg_trigger;
 	Oid			relation = RelationGetRelid(data->tg_relation);
-	TriggerEntry *entry;
-	FavAttachment *attachment = NULL;
-	FavParams	params;
-	MemoryContext old;
+	CachedTrigger *cached;
+	FavAttachment *attachment;
 
 	open_cache();
-	entry = hash_search(triggers, &trigger->tgoid, HASH_FIND, NULL);
-	if (entry != NULL)
+	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
+	if (cached != NULL)
 	{
-		*when = entry->when;
-		return entry->attachment;
+		*when = cached->when;
+		return cached->attachment;
 	}
-
-	if (fav_read_when(trigger->tgqual, when) && fav_is_in_family(relation, when->source) &&
-		fav_read_arguments(trigger->tgnargs, trigger->tgnargs > 0 ? trigger->tgargs[0] : NULL,
-						   trigger->tgnargs > 1 ? trigger->tgargs[1] : NULL, &params) &&
-		(!TRIGGER_FIRED_FOR_ROW(data->tg_event) || when->element != InvalidAttrNumber))
-	{
-		/* the catalogs that were looked at may have told of changes */
-		open_cache();
-		attachment = find_attachment(when->levels, when->source);
-		if (attachment == NULL && TRIGGER_FIRED_FOR_ROW(data->tg_event))
-			attachment = remember(resolve(fav_schema_of_function(fcinfo), when, relation, &params));
-		else if (attachment == NULL)
-			attachment = load_attachment(fav_schema_of_function(fcinfo), when->source, when->levels);
-	}
+	attachment = read_trigger(fav_schema_of_function(fcinfo), data->tg_trigger, relation,
+							  TRIGGER_FIRED_FOR_ROW(data->tg_event), when);
 
 	/* What is stale by now lives until the end of the transaction, and is not entered. */
 	if (!cache_is_stale)
 	{
-		old = MemoryContextSwitchTo(TopMemoryContext);
-		watched = list_append_unique_oid(watched, relation);
-		MemoryContextSwitchTo(old);
-		entry = hash_search(triggers, &trigger->tgoid, HASH_ENTER, NULL);
-		entry->when = *when;
-		entry->attachment = attachment;
+		watch(list_make1_oid(relation));
+		cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_ENTER, NULL);
+		cached->when = *when;
+		cached->attachment = attachment;
 	}
 	return attachment;
-}
-
-/*
- * Queries.  Every name is qualified: the search_path has no say.
- */
-
-static char *
-query_text(const FavAttachment *attachment, FavQuery query)
-{
-	const char *levels = fav_relation_name(attachment->levels);
-	const char *source = fav_relation_name(attachment->source);
-	const char *equal = fav_equality(attachment->key_type);
-	const char *key = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_KEY, false));
-	const char *base = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_BASE, false));
-	const char *middle = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_MIDDLE, false));
-	const char *recent = quote_identifier(get_attname(attachment->levels, FAV_LEVELS_RECENT, false));
-	const char *source_key = quote_identifier(NameStr(attachment->key.name));
-	const char *element = quote_identifier(NameStr(attachment->element.name));
-
-	/* Nobody has written the row since it was read. */
-	const char *this_version = psprintf("ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3 AND %s %s $1",
-										key, equal);
-
-	switch (query)
-	{
-		case FAV_QUERY_READ:
-		case FAV_QUERY_LOCK:
-			return psprintf("SELECT %s, %s, %s, ctid, xmin FROM ONLY %s WHERE %s %s $1%s", base, middle, recent,
-							levels, key, equal, query == FAV_QUERY_LOCK ? " FOR NO KEY UPDATE" : "");
-		case FAV_QUERY_INSERT:
-			return psprintf("INSERT INTO %s (%s, %s, %s) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-							levels, key, base, recent);
-		case FAV_QUERY_SET_RECENT:
-			return psprintf("UPDATE ONLY %s SET %s = $4 WHERE %s", levels, recent, this_version);
-		case FAV_QUERY_SET_MIDDLE:
-			return psprintf("UPDATE ONLY %s SET %s = $4, %s = $5 WHERE %s", levels, recent, middle, this_version);
-		case FAV_QUERY_SET_BASE:
-			return psprintf("UPDATE ONLY %s SET %s = $4, %s = $5, %s = $6 WHERE %s",
-							levels, recent, middle, base, this_version);
-		case FAV_QUERY_LOOK_UP:
-			return psprintf("SELECT %s FROM %s WHERE %s %s $1 AND %s OPERATOR(pg_catalog.=) ANY ($2)",
-							element, source, source_key, equal, element);
-		case FAV_QUERY_BUILD:
-			return psprintf("SELECT %s.fav_base(%s::%s, $2, $3) FROM %s WHERE %s %s $1 AND %s IS NOT NULL",
-							fav_schema_name(attachment->schema), element, fav_element_type_name(attachment->kind),
-							source, source_key, equal, element);
-	}
-	pg_unreachable();
-}
-
-static int
-query_parameters(const FavAttachment *attachment, FavQuery query, Oid *types)
-{
-	Oid			fav = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
-	int			count = 0;
-
-	types[count++] = attachment->key.type;
-	switch (query)
-	{
-		case FAV_QUERY_READ:
-		case FAV_QUERY_LOCK:
-			break;
-		case FAV_QUERY_INSERT:
-			types[count++] = fav;
-			types[count++] = fav;
-			break;
-		case FAV_QUERY_LOOK_UP:
-			types[count++] = get_array_type(attachment->element.type);
-			break;
-		case FAV_QUERY_BUILD:
-			types[count++] = FLOAT8OID;
-			types[count++] = INT8OID;
-			break;
-		default:
-			types[count++] = TIDOID;
-			types[count++] = XIDOID;
-			types[count++] = fav;
-			if (query != FAV_QUERY_SET_RECENT)
-				types[count++] = fav;
-			if (query == FAV_QUERY_SET_BASE)
-				types[count++] = fav;
-	}
-	return count;
-}
-
-/* As the owner, who must be in charge already: planning may run code of the tables. */
-SPIPlanPtr
-fav_attachment_plan(FavAttachment *attachment, FavQuery query)
-{
-	Oid			types[6];
-	SPIPlanPtr	plan = attachment->plans[query];
-	MemoryContext context = CurrentMemoryContext;
-	char	   *text;
-
-	Assert(GetUserId() == attachment->owner);
-	if (plan != NULL)
-		return plan;
-	text = query_text(attachment, query);
-
-	/* A custom plan would know no better: the key decides. */
-	plan = SPI_prepare_cursor(text, query_parameters(attachment, query, types), types, CURSOR_OPT_GENERIC_PLAN);
-	if (plan == NULL || SPI_keepplan(plan) != 0)
-		elog(ERROR, "SPI_prepare failed: %s: %s", SPI_result_code_string(SPI_result), text);
-	attachment->plans[query] = plan;
-	MemoryContextSwitchTo(context);
-	return plan;
 }

@@ -4,7 +4,8 @@
  *
  * A collection is a set of pairs (key, element) of one attachment, and says nothing but
  * "look these up".  It has no order, no counts and no signs, so events may come in any
- * order, twice, or for rows that are gone again.
+ * order, twice, or for rows that are gone again.  It is a tuplestore, which goes to disk
+ * when it outgrows work_mem.
  *
  * A collection belongs to the subtransaction that made it.  Reconciling empties
  * collections of the current subtransaction only.  When a subtransaction ends well, what
@@ -14,8 +15,8 @@
  * The statement trigger reconciles what its source collected.  Not every row event is
  * followed by one: there is none for logical replication, for statements on a partition
  * that was made later, and for statements cut short by a row limit.  So whatever is left is
- * reconciled before commit.  A full collection is reconciled on the spot, so that memory
- * is bounded.
+ * reconciled before commit.  It never happens in between: a collection is sorted, so that
+ * a statement locks its keys in one order, and two statements cannot deadlock.
  */
 #include "attach.h"
 
@@ -28,26 +29,21 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
-
-/* With so many pairs, or work_mem of bytes, a collection is full. */
-#define COLLECTION_PAIRS	65536
-
-typedef struct Pair
-{
-	Datum		key;
-	Datum		element;
-} Pair;
+#include "utils/tuplesort.h"
+#include "utils/tuplestore.h"
 
 typedef struct Collection
 {
-	FavAttachment *attachment;
+	FavAttachment *attachment;	/* as it was when the collection began */
 	int			nest_level;		/* of the subtransaction that it belongs to */
-	MemoryContext context;		/* holds all of it */
-	Pair	   *pairs;
-	int			count;
-	int			allocated;
-	Size		bytes;			/* of keys and elements that are not in a Datum */
+	bool		is_open;		/* takes pairs; not so while it is being reconciled */
+	bool		is_broken;		/* has lost pairs, when a disk was full */
+	Tuplestorestate *pairs;
+	List	   *origins;		/* the relations that the pairs are from */
+	MemoryContext context;		/* holds all of it, */
+	ResourceOwner owner;		/* and this its files */
 } Collection;
 
 static List *collections = NIL; /* of this transaction, in TopTransactionContext */
@@ -68,8 +64,19 @@ PG_FUNCTION_INFO_V1(fav_reconcile);
  * Collections
  */
 
+static void
+check_collection(const Collection *collection)
+{
+	if (collection->is_broken)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("the filters of table \"%s\" cannot follow this transaction",
+						get_rel_name(collection->attachment->source)),
+				 errdetail("There was no space for the pairs that it has touched.")));
+}
+
 static Collection *
-find_collection(FavAttachment *attachment, int nest_level)
+find_collection(const FavAttachment *attachment, int nest_level)
 {
 	ListCell   *cell;
 
@@ -77,160 +84,231 @@ find_collection(FavAttachment *attachment, int nest_level)
 	{
 		Collection *collection = lfirst(cell);
 
-		if (collection->attachment->levels == attachment->levels && collection->nest_level == nest_level)
-		{
-			/* the attachment may have been resolved again since */
-			collection->attachment = attachment;
-			return collection;
-		}
+		if (collection->attachment->levels != attachment->levels ||
+			collection->nest_level != nest_level || !collection->is_open)
+			continue;
+		check_collection(collection);
+		return collection;
 	}
 	return NULL;
 }
 
 static Collection *
-open_collection(FavAttachment *attachment)
+begin_collection(FavAttachment *attachment, int nest_level)
 {
-	int			nest_level = GetCurrentTransactionNestLevel();
-	Collection *collection = find_collection(attachment, nest_level);
-	MemoryContext context;
-	MemoryContext old;
+	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "fav collection",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	ResourceOwner owner = CurrentResourceOwner;
+	Collection *collection = palloc0(sizeof(Collection));
 
-	if (collection != NULL)
-		return collection;
-	context = AllocSetContextCreate(TopTransactionContext, "fav collection", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-	collection = palloc0(sizeof(Collection));
 	collection->attachment = attachment;
 	collection->nest_level = nest_level;
+	collection->is_open = true;
 	collection->context = context;
-	collection->allocated = 16;
-	collection->pairs = palloc(collection->allocated * sizeof(Pair));
+
+	/* Its files must outlive the statement, and the subtransaction if that ends well. */
+	collection->owner = ResourceOwnerCreate(TopTransactionResourceOwner, "fav collection");
+	CurrentResourceOwner = collection->owner;
+	collection->pairs = tuplestore_begin_heap(false, false, work_mem);
+	CurrentResourceOwner = owner;
 	MemoryContextSwitchTo(TopTransactionContext);
 	collections = lappend(collections, collection);
 	MemoryContextSwitchTo(old);
 	return collection;
 }
 
-/* Copy a value, with all that is out of line. */
-static Datum
-copy_value(Collection *collection, Datum value, bool by_value, int16 length)
-{
-	if (by_value)
-		return value;
-	if (length == -1)
-		value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
-	else
-		value = datumCopy(value, false, length);
-	collection->bytes += datumGetSize(value, false, length);
-	return value;
-}
-
+/*
+ * Forget a collection, also when a subtransaction is rolled back.  tuplestore_end() would
+ * write to its file once more, and so might fail.
+ */
 static void
-add_pair(Collection *collection, Datum key, Datum element)
+end_collection(Collection *collection)
 {
-	const FavAttachment *attachment = collection->attachment;
-	MemoryContext old = MemoryContextSwitchTo(collection->context);
-
-	if (collection->count == collection->allocated)
-	{
-		collection->allocated *= 2;
-		collection->pairs = repalloc(collection->pairs, collection->allocated * sizeof(Pair));
-	}
-	collection->pairs[collection->count].key =
-		copy_value(collection, key, attachment->key_type->typbyval, attachment->key_type->typlen);
-	collection->pairs[collection->count].element =
-		copy_value(collection, element, attachment->element_by_value, attachment->element_length);
-	collection->count++;
-	MemoryContextSwitchTo(old);
+	collections = list_delete_ptr(collections, collection);
+	ResourceOwnerRelease(collection->owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, false);
+	ResourceOwnerRelease(collection->owner, RESOURCE_RELEASE_LOCKS, false, false);
+	ResourceOwnerRelease(collection->owner, RESOURCE_RELEASE_AFTER_LOCKS, false, false);
+	ResourceOwnerDelete(collection->owner);
+	MemoryContextDelete(collection->context);
 }
 
 static void
 collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
 {
-	bool		key_is_null;
-	bool		element_is_null;
-	Datum		key = slot_getattr(slot, when->key, &key_is_null);
-	Datum		element = slot_getattr(slot, when->element, &element_is_null);
+	TupleDesc	pair = collection->attachment->pair;
+	Datum		values[2];
+	bool		nulls[2];
+	int			i;
 
-	if (!key_is_null && !element_is_null)
-		add_pair(collection, key, element);
+	values[0] = slot_getattr(slot, when->key, &nulls[0]);
+	values[1] = slot_getattr(slot, when->element, &nulls[1]);
+	if (nulls[0] || nulls[1])
+		return;
+	for (i = 0; i < 2; i++)
+		if (TupleDescAttr(pair, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
+	tuplestore_putvalues(collection->pairs, pair, values, nulls);
+}
+
+static void
+add_origin(Collection *collection, Oid relation)
+{
+	MemoryContext old;
+
+	if (list_member_oid(collection->origins, relation))
+		return;
+	old = MemoryContextSwitchTo(collection->context);
+	collection->origins = lappend_oid(collection->origins, relation);
+	MemoryContextSwitchTo(old);
 }
 
 /*
  * Reconciling
  */
 
-static int
-compare_pairs(const void *a, const void *b, void *arg)
+/* The pairs of a collection in the order of their keys. */
+typedef struct SortedPairs
 {
-	const FavAttachment *attachment = arg;
+	FavAttachment *attachment;
+	Collection *collection;
+	Tuplesortstate *sort;		/* NULL: there is only one pair */
+	TupleTableSlot *slot;		/* the pair at hand */
+} SortedPairs;
 
-	return DatumGetInt32(FunctionCall2Coll(&attachment->key_type->cmp_proc_finfo, attachment->key.collation,
-										   ((const Pair *) a)->key, ((const Pair *) b)->key));
+static bool
+next_pair(SortedPairs *pairs)
+{
+	if (pairs->sort != NULL)
+		return tuplesort_gettupleslot(pairs->sort, true, false, pairs->slot, NULL);
+	return tuplestore_gettupleslot(pairs->collection->pairs, true, false, pairs->slot);
+}
+
+static void
+sort_pairs(SortedPairs *pairs)
+{
+	AttrNumber	column = 1;
+	bool		nulls_first = false;
+	FavAttachment *attachment = pairs->attachment;
+
+	if (tuplestore_tuple_count(pairs->collection->pairs) < 2)
+		return;
+	pairs->sort = tuplesort_begin_heap(attachment->pair, 1, &column,
+									   &attachment->key_type->lt_opr,
+									   &attachment->key.collation, &nulls_first, work_mem, NULL,
+									   false);
+	while (tuplestore_gettupleslot(pairs->collection->pairs, true, false, pairs->slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		tuplesort_puttupleslot(pairs->sort, pairs->slot);
+	}
+	tuplestore_clear(pairs->collection->pairs);
+	tuplesort_performsort(pairs->sort);
+}
+
+static bool
+is_of_key(const SortedPairs *pairs, Datum key)
+{
+	bool		isnull;
+
+	return DatumGetInt32(FunctionCall2Coll(&pairs->attachment->key_type->cmp_proc_finfo,
+										   pairs->attachment->key.collation, key,
+										   slot_getattr(pairs->slot, 1, &isnull))) == 0;
 }
 
 static FavKnown
-what_is_known(const FavAttachment *attachment)
+what_is_known(FavAttachment *attachment)
 {
 	if (!has_removed)
 		return FAV_ALL_PRESENT;
-	return !has_inserted && attachment->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
+	return !has_inserted && fav_has_unique_pairs(attachment) ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
 /*
- * Key by key, in their order: two statements that touch the same keys cannot deadlock.  A
- * trigger of the levels table may change the source in between, so what is known is asked
- * for each key.
+ * Key by key.  A trigger of the levels table may change the source in between, so what is
+ * known is found out for each key.
  */
 static void
-reconcile_pairs(FavAttachment *attachment, Pair *pairs, int count, bool look_all_up)
+reconcile_pairs(SortedPairs *pairs, bool is_known)
 {
-	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav reconcile", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old;
-	Datum	   *elements = palloc(count * sizeof(Datum));
-	int			first;
-	int			end;
+	FavAttachment *attachment = pairs->attachment;
+	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav reconcile",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(per_key);
+	bool		more = next_pair(pairs);
 
-	if (count > 1)
-		qsort_arg(pairs, count, sizeof(Pair), compare_pairs, attachment);
-	for (first = 0; first < count; first = end)
+	while (more)
 	{
-		for (end = first; end < count && (end == first || compare_pairs(&pairs[first], &pairs[end], attachment) == 0); end++)
-			elements[end - first] = pairs[end].element;
-		CHECK_FOR_INTERRUPTS();
-		old = MemoryContextSwitchTo(per_key);
-		fav_reconcile_key(attachment, pairs[first].key, elements, end - first,
-						  look_all_up ? FAV_UNKNOWN : what_is_known(attachment));
-		MemoryContextSwitchTo(old);
+		bool		isnull;
+		Datum		key = datumCopy(slot_getattr(pairs->slot, 1, &isnull),
+									attachment->key_type->typbyval, attachment->key_type->typlen);
+		FavKey	   *row = fav_open_key(attachment, key,
+									   is_known ? what_is_known(attachment) : FAV_UNKNOWN);
+
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (row != NULL)
+				fav_touch_element(row, slot_getattr(pairs->slot, 2, &isnull));
+			more = next_pair(pairs);
+		} while (more && is_of_key(pairs, key));
+		if (row != NULL)
+			fav_reconcile_key(row);
 		MemoryContextReset(per_key);
 	}
-	pfree(elements);
+	MemoryContextSwitchTo(old);
 	MemoryContextDelete(per_key);
 }
 
-/* Take a collection off the list and reconcile it.  Triggers of levels may collect anew. */
-static void
-reconcile_collection(Collection *collection, bool look_all_up)
+/*
+ * Does the source still have the relations that the pairs are from?  If the attachment is
+ * the same as before, none of them has changed at all.
+ */
+static bool
+is_family_together(const Collection *collection, const FavAttachment *attachment)
 {
+	ListCell   *cell;
+
+	if (attachment != collection->attachment)
+		foreach(cell, collection->origins)
+			if (!fav_is_in_family(lfirst_oid(cell), attachment->source))
+				return false;
+	return true;
+}
+
+/* Triggers of the levels table may collect anew, in a collection that follows. */
+static void
+reconcile_collection(Collection *collection, FavAttachment *attachment)
+{
+	SortedPairs pairs = {attachment, collection, NULL, NULL};
 	FavRole		role;
 
-	collections = list_delete_ptr(collections, collection);
+	check_collection(collection);
+	if (attachment->key.type != collection->attachment->key.type ||
+		attachment->element.type != collection->attachment->element.type)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("columns of table \"%s\" changed their types while its filters were behind",
+						get_rel_name(attachment->source))));
+	collection->is_open = false;
 
 	/* A rebuild of all keys comes before or after this, and not in between. */
-	LockRelationOid(collection->attachment->levels, RowExclusiveLock);
-	fav_become_owner(&role, collection->attachment->owner);
-	fav_prefer_indexes();
-	fav_spi_connect();
-	reconcile_pairs(collection->attachment, collection->pairs, collection->count, look_all_up);
-	SPI_finish();
+	LockRelationOid(attachment->levels, RowExclusiveLock);
+	fav_become_owner(&role, attachment->owner);
+	pairs.slot = MakeSingleTupleTableSlot(attachment->pair, &TTSOpsMinimalTuple);
+	sort_pairs(&pairs);
+	reconcile_pairs(&pairs, is_family_together(collection, attachment));
+	ExecDropSingleTupleTableSlot(pairs.slot);
+	if (pairs.sort != NULL)
+		tuplesort_end(pairs.sort);
 	fav_become_caller(&role);
-	MemoryContextDelete(collection->context);
+	end_collection(collection);
 }
 
 /*
- * Before commit.  Partitions may have been dropped or detached since a row was inserted,
- * so everything is looked up.  Deferred triggers of the levels table may be due then, and
- * may collect anew.
+ * Before commit.  Deferred triggers of the levels table may be due then, and may collect
+ * anew.
  */
 static void
 reconcile_all(void)
@@ -238,14 +316,17 @@ reconcile_all(void)
 	while (collections != NIL)
 	{
 		Collection *collection = linitial(collections);
+		FavAttachment *attachment;
 
 		/* tables may have changed, or have gone, since the pairs were collected */
 		PushActiveSnapshot(GetTransactionSnapshot());
-		collection->attachment = fav_attachment_refresh(collection->attachment);
-		if (collection->attachment != NULL)
-			reconcile_collection(collection, true);
+		attachment = fav_attachment_of_levels(collection->attachment->schema,
+											  collection->attachment->source,
+											  collection->attachment->levels, true);
+		if (attachment != NULL)
+			reconcile_collection(collection, attachment);
 		else
-			collections = list_delete_first(collections);
+			end_collection(collection);
 		PopActiveSnapshot();
 		if (collections == NIL)
 			AfterTriggerFireDeferred();
@@ -268,63 +349,68 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			/* the memory goes with the transaction's */
+			/* memory and files go with the transaction */
 			collections = NIL;
 			has_removed = has_inserted = false;
-			fav_release_stale_attachments();
 			break;
 		default:
 			break;
 	}
 }
 
-/* What a subtransaction has left goes to its parent.  An error here only rolls it back. */
+/*
+ * What a subtransaction has left goes to its parent.  An error, such as a full disk, rolls
+ * the subtransaction back, and the parent's tuplestore cannot be used any more.
+ */
 static void
-merge_into_parent(int nest_level)
+merge_collection(Collection *from, Collection *to)
 {
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(from->attachment->pair,
+													&TTSOpsMinimalTuple);
 	ListCell   *cell;
 
-	foreach(cell, collections)
-	{
-		Collection *child = lfirst(cell);
-		Collection *parent;
-		int			i;
-
-		if (child->nest_level < nest_level)
-			continue;
-		parent = find_collection(child->attachment, nest_level - 1);
-		if (parent == NULL)
-		{
-			child->nest_level = nest_level - 1;
-			continue;
-		}
-		for (i = 0; i < child->count; i++)
-			add_pair(parent, child->pairs[i].key, child->pairs[i].element);
-		collections = foreach_delete_current(collections, cell);
-		MemoryContextDelete(child->context);
-	}
+	to->is_broken = true;
+	while (tuplestore_gettupleslot(from->pairs, true, false, slot))
+		tuplestore_puttupleslot(to->pairs, slot);
+	foreach(cell, from->origins)
+		add_origin(to, lfirst_oid(cell));
+	to->is_broken = false;
+	ExecDropSingleTupleTableSlot(slot);
+	end_collection(from);
 }
 
 static void
 subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unused(),
-					SubTransactionId parent pg_attribute_unused(), void *arg pg_attribute_unused())
+					SubTransactionId parent pg_attribute_unused(),
+					void *arg pg_attribute_unused())
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
+	List	   *all;
 	ListCell   *cell;
 
-	if (event == SUBXACT_EVENT_PRE_COMMIT_SUB)
-		merge_into_parent(nest_level);
-	if (event != SUBXACT_EVENT_ABORT_SUB)
+	if (collections == NIL ||
+		(event != SUBXACT_EVENT_PRE_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
 		return;
-	foreach(cell, collections)
+	all = list_copy(collections);
+	foreach(cell, all)
 	{
 		Collection *collection = lfirst(cell);
+		Collection *outer;
 
 		if (collection->nest_level < nest_level)
 			continue;
-		collections = foreach_delete_current(collections, cell);
-		MemoryContextDelete(collection->context);
+		if (event == SUBXACT_EVENT_ABORT_SUB)
+		{
+			end_collection(collection);
+			continue;
+		}
+		outer = find_collection(collection->attachment, nest_level - 1);
+		if (outer != NULL)
+			merge_collection(collection, outer);
+		else
+			collection->nest_level = nest_level - 1;
 	}
+	list_free(all);
 }
 
 static void
@@ -359,28 +445,31 @@ Datum
 fav_collect(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
+	int			nest_level = GetCurrentTransactionNestLevel();
 	FavAttachment *attachment;
 	Collection *collection;
 	FavWhen		when;
 
-	check_trigger_call(fcinfo, true, FAV_COLLECT);
+	check_trigger_call(fcinfo, true, "fav_collect");
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
 		return PointerGetDatum(NULL);
 	if (data->tg_relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot keep filters of foreign table \"%s\"", RelationGetRelationName(data->tg_relation)),
+				 errmsg("cannot keep filters of foreign table \"%s\"",
+						RelationGetRelationName(data->tg_relation)),
 				 errhint("Attach the filters on the server that has the rows.")));
 	watch_transactions();
 	has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
 	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
-	collection = open_collection(attachment);
+	collection = find_collection(attachment, nest_level);
+	if (collection == NULL)
+		collection = begin_collection(attachment, nest_level);
+	add_origin(collection, RelationGetRelid(data->tg_relation));
 	collect_pair(collection, data->tg_trigslot, &when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 		collect_pair(collection, data->tg_newslot, &when);
-	if (collection->count >= COLLECTION_PAIRS || collection->bytes >= work_mem * (Size) 1024)
-		reconcile_collection(collection, false);
 	return PointerGetDatum(NULL);
 }
 
@@ -392,7 +481,7 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	Collection *collection;
 	FavWhen		when;
 
-	check_trigger_call(fcinfo, false, FAV_RECONCILE);
+	check_trigger_call(fcinfo, false, "fav_reconcile");
 	if (collections == NIL && !TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
 		return PointerGetDatum(NULL);
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
@@ -405,7 +494,8 @@ fav_reconcile(PG_FUNCTION_ARGS)
 		fav_rebuild_after_truncate(attachment, RelationGetRelid(data->tg_relation));
 	}
 	else
-		while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)
-			reconcile_collection(collection, false);
+		while ((collection = find_collection(attachment,
+											 GetCurrentTransactionNestLevel())) != NULL)
+			reconcile_collection(collection, attachment);
 	return PointerGetDatum(NULL);
 }

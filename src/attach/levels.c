@@ -28,21 +28,40 @@ enum
 	ELEMENT
 };
 
+pg_noreturn static void
+raise_not_levels(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("these values are not the levels of one filter"),
+			 errdetail("All three need the same seed, region size and kind of elements; recent has"
+					   " no slices, base and middle have no recent hashes, and base has no"
+					   " tombstones.")));
+	pg_unreachable();
+}
+
 static FavReader *
 level_reader(FunctionCallInfo fcinfo, int number, FavCache *cache, FavReader *local)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
 	FavReader  *reader = fav_cache_latest(cache, attribute);
 
-	return reader != NULL ? reader : fav_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute, local);
+	return reader != NULL ? reader :
+		fav_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute, local);
 }
 
 static bool
-level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, uint64_t hash)
+level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, const FavParams *recent,
+			   uint64_t hash)
 {
 	FavReader	local;
+	FavReader  *reader = level_reader(fcinfo, number, cache, &local);
+	const FavParams *params = &reader->filter.params;
 
-	return fav_reader_contains(level_reader(fcinfo, number, cache, &local), hash);
+	if (unlikely(params->seed != recent->seed ||
+				 (params->kind != recent->kind && params->kind != FAV_KIND_NONE)))
+		raise_not_levels();
+	return fav_reader_contains(reader, hash);
 }
 
 static bool
@@ -50,14 +69,16 @@ level_excludes(FunctionCallInfo fcinfo, int number, FavCache *cache, uint64_t ha
 {
 	FavReader	local;
 
-	return !PG_ARGISNULL(number) && fav_reader_excludes(level_reader(fcinfo, number, cache, &local), hash);
+	return !PG_ARGISNULL(number) &&
+		fav_reader_excludes(level_reader(fcinfo, number, cache, &local), hash);
 }
 
 static LevelCaches *
 level_caches(FunctionCallInfo fcinfo)
 {
 	if (fcinfo->flinfo->fn_extra == NULL)
-		fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(LevelCaches));
+		fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+														  sizeof(LevelCaches));
 	return fcinfo->flinfo->fn_extra;
 }
 
@@ -70,7 +91,8 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 	size_t		size = VARSIZE_ANY_EXHDR(value);
 	FavProblem	problem;
 
-	if (!fav_open_lists(recent, bytes, size) && fav_open(recent, bytes, size, size, &problem) != FAV_OK)
+	if (!fav_open_lists(recent, bytes, size) &&
+		fav_open(recent, bytes, size, size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 }
 
@@ -110,13 +132,17 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 	if (recent.params.kind == FAV_KIND_NONE)
 		recent.params.kind = kind_below(fcinfo);
 	hash = fav_hash_for(&recent.params, kind, PG_GETARG_DATUM(ELEMENT));
-	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) : fav_contains(&recent, hash))
+	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) :
+		fav_contains(&recent, hash))
 		PG_RETURN_BOOL(true);
 	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
 		PG_RETURN_BOOL(false);
 	caches = level_caches(fcinfo);
-	in_middle = !PG_ARGISNULL(MIDDLE) && level_contains(fcinfo, MIDDLE, &caches->middle, hash);
-	if (!in_middle && (PG_ARGISNULL(BASE) || !level_contains(fcinfo, BASE, &caches->base, hash)))
+	in_middle = !PG_ARGISNULL(MIDDLE) &&
+		level_contains(fcinfo, MIDDLE, &caches->middle, &recent.params, hash);
+	if (!in_middle &&
+		(PG_ARGISNULL(BASE) ||
+		 !level_contains(fcinfo, BASE, &caches->base, &recent.params, hash)))
 		PG_RETURN_BOOL(false);
 	if (recent.ndeleted > 0 && fav_hashes_contain(recent.deleted, recent.ndeleted, hash))
 		PG_RETURN_BOOL(false);
@@ -191,10 +217,7 @@ fav_stack(PG_FUNCTION_ARGS)
 	}
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("these values are not the levels of one filter"),
-				 errdetail("All three need the same seed, region size and kind of elements; recent has no slices, base and middle have no recent hashes, and base has no tombstones.")));
+		raise_not_levels();
 	fav_require(status);
 	return write_stack(&stack, levels.base, (struct varlena *) PG_GETARG_POINTER(BASE));
 }

@@ -15,7 +15,7 @@
 
 PG_FUNCTION_INFO_V1(fav_list_attachments);
 
-/* One trigger of each attachment, on its source; one that names the columns, if there is one. */
+/* A trigger of each attachment, on its source; one that names the columns, if there is one. */
 static List *
 list_attachments(Oid schema)
 {
@@ -32,7 +32,8 @@ list_attachments(Oid schema)
 		{
 			FavTrigger *listed = lfirst(other);
 
-			if (!is_new || listed->when.levels != trigger->when.levels || listed->when.source != trigger->when.source)
+			if (!is_new || listed->when.levels != trigger->when.levels ||
+				listed->when.source != trigger->when.source)
 				continue;
 			if (trigger->when.element != InvalidAttrNumber)
 				*listed = *trigger;
@@ -73,7 +74,8 @@ describe(Oid schema, const FavTrigger *trigger, Datum *values, bool *nulls)
 	nulls[3] = !OidIsValid(view);
 	values[4] = ObjectIdGetDatum(levels);
 	values[5] = Float8GetDatum(trigger->params.error_rate);
-	values[6] = BoolGetDatum(fav_has_owner(levels, fav_owner_of(source)) && fav_is_active(schema, source, levels));
+	values[6] = BoolGetDatum(fav_owner_of(levels) == fav_owner_of(source) &&
+							 fav_is_active(schema, source, levels));
 	return true;
 }
 
@@ -104,8 +106,10 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 		Datum		values[7];
 		bool		nulls[7] = {false};
 
-		if (describe(schema, list_nth(context->user_fctx, (int) context->call_cntr), values, nulls))
-			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+		if (describe(schema, list_nth(context->user_fctx, (int) context->call_cntr), values,
+					 nulls))
+			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc,
+																	   values, nulls)));
 	}
 	SRF_RETURN_DONE(context);
 }

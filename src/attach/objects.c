@@ -19,7 +19,6 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
-#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_func.h"
@@ -30,82 +29,81 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* The triggers of an attachment on one table. */
-typedef struct TriggerShape
-{
-	const char *suffix;			/* of its name */
-	const char *event;
-	int16		type;			/* bits that its tgtype has */
-} TriggerShape;
-
-static const TriggerShape insert_trigger = {"insert", "INSERT", TRIGGER_TYPE_ROW | TRIGGER_TYPE_INSERT};
-static const TriggerShape update_trigger = {"update", "UPDATE", TRIGGER_TYPE_ROW | TRIGGER_TYPE_UPDATE};
-static const TriggerShape delete_trigger = {"delete", "DELETE", TRIGGER_TYPE_ROW | TRIGGER_TYPE_DELETE};
-static const TriggerShape statement_trigger = {
-	"statement", "INSERT OR UPDATE OR DELETE OR TRUNCATE",
-	TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE
-};
-
-static const TriggerShape *const shapes[] = {&insert_trigger, &update_trigger, &delete_trigger, &statement_trigger};
-
 /*
  * Triggers
  */
 
-/* The trigger of this shape; NULL if the relation has none. */
-static const FavTrigger *
-find_trigger(Oid schema, Oid relation, Oid levels, const TriggerShape *shape)
-{
-	ListCell   *cell;
+/*
+ * The triggers of an attachment on one table.  What they are fired for names the tables and
+ * columns in the order of fav_read_when().  Elements are the same if their bytes are,
+ * whatever the collation says.
+ */
+#define TABLES \
+	"{'levels'}::pg_catalog.regclass IS NOT NULL AND {'source'}::pg_catalog.regclass IS NOT NULL"
 
-	foreach(cell, fav_read_triggers(schema, relation))
+typedef struct TriggerShape
+{
+	const char *suffix;			/* of its name */
+	const char *event;
+	bool		is_of_rows;
+	int16		type;			/* bits that its tgtype has */
+	const char *when;
+} TriggerShape;
+
+static const TriggerShape shapes[] = {
+	{
+		"insert", "INSERT", true, TRIGGER_TYPE_INSERT,
+		TABLES " AND NEW.{k} IS NOT NULL AND NEW.{e} IS NOT NULL"
+	},
+	{
+		"update", "UPDATE", true, TRIGGER_TYPE_UPDATE,
+		TABLES " AND (OLD.{k}{::key} {=} NEW.{k}{::key} AND"
+		" OLD.{e}{collate} OPERATOR(pg_catalog.=) NEW.{e}{collate}) IS NOT TRUE"
+	},
+	{
+		"delete", "DELETE", true, TRIGGER_TYPE_DELETE,
+		TABLES " AND OLD.{k} IS NOT NULL AND OLD.{e} IS NOT NULL"
+	},
+	{
+		"statement", "INSERT OR UPDATE OR DELETE OR TRUNCATE", false,
+		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE,
+		TABLES
+	}
+};
+
+/* The trigger of this shape among those of a table; NULL if there is none. */
+static const FavTrigger *
+find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
+{
+	const ListCell *cell;
+
+	foreach(cell, triggers)
 	{
 		const FavTrigger *trigger = lfirst(cell);
 
-		if (trigger->when.levels == levels && trigger->is_of_rows == (shape != &statement_trigger) &&
+		if (trigger->when.levels == levels && trigger->is_of_rows == shape->is_of_rows &&
 			(trigger->type & shape->type) == shape->type)
 			return trigger;
 	}
 	return NULL;
 }
 
-/* What a trigger is fired for.  The tables and columns are in the order of fav_read_when(). */
-static char *
-when_clause(Oid source, Oid levels, const FavColumn *key, const FavColumn *element, const TriggerShape *shape)
-{
-	const char *k = quote_identifier(NameStr(key->name));
-	const char *e = quote_identifier(NameStr(element->name));
-	char	   *tables = psprintf("%s::pg_catalog.regclass IS NOT NULL AND %s::pg_catalog.regclass IS NOT NULL",
-								  quote_literal_cstr(fav_relation_name(levels)),
-								  quote_literal_cstr(fav_relation_name(source)));
-
-	if (shape == &statement_trigger)
-		return tables;
-	if (shape == &update_trigger)
-	{
-		/* Elements are the same if their bytes are, whatever the collation says. */
-		const char *collate = OidIsValid(element->collation) ? " COLLATE pg_catalog.\"C\"" : "";
-
-		return psprintf("%s AND (OLD.%s %s NEW.%s AND OLD.%s%s OPERATOR(pg_catalog.=) NEW.%s%s) IS NOT TRUE",
-						tables, k, fav_equality(fav_check_key(key)), k, e, collate, e, collate);
-	}
-	return psprintf(shape == &insert_trigger ? "%s AND NEW.%s IS NOT NULL AND NEW.%s IS NOT NULL" :
-					"%s AND OLD.%s IS NOT NULL AND OLD.%s IS NOT NULL", tables, k, e);
-}
-
 static void
-create_trigger(Oid schema, Oid relation, Oid source, Oid levels, const FavColumn *key, const FavColumn *element,
-			   const FavParams *params, const TriggerShape *shape)
+create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
-	char	   *error_rate = DatumGetCString(DirectFunctionCall1(float8out, Float8GetDatum(params->error_rate)));
-	bool		is_of_rows = shape != &statement_trigger;
+	Datum		error_rate = Float8GetDatum(attachment->params.error_rate);
 
-	fav_spi_run(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s WHEN (%s)"
-						 " EXECUTE FUNCTION %s.%s('%s', '" INT64_FORMAT "')",
-						 quote_identifier(makeObjectName(get_rel_name(levels), NULL, shape->suffix)), shape->event,
-						 fav_relation_name(relation), is_of_rows ? "ROW" : "STATEMENT",
-						 when_clause(source, levels, key, element, shape), fav_schema_name(schema),
-						 is_of_rows ? FAV_COLLECT : FAV_RECONCILE, error_rate, (int64) params->seed));
+	fav_run(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s WHEN (%s)"
+					 " EXECUTE FUNCTION %s('%s', '" INT64_FORMAT "')",
+					 quote_identifier(makeObjectName(get_rel_name(attachment->levels), NULL,
+													 shape->suffix)),
+					 shape->event, fav_relation_name(relation),
+					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
+					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
+							   "{fav}.fav_reconcile"),
+					 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
+					 (int64) attachment->params.seed));
+	CommandCounterIncrement();
 }
 
 /*
@@ -115,31 +113,34 @@ create_trigger(Oid schema, Oid relation, Oid source, Oid levels, const FavColumn
  * of no use.
  */
 void
-fav_create_triggers(Oid schema, Oid source, Oid levels, const FavColumn *key, const FavColumn *element,
-					const FavParams *params)
+fav_create_triggers(const FavAttachment *attachment)
 {
-	List	   *family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
+	List	   *family = find_all_inheritors(attachment->source, ShareRowExclusiveLock, NULL);
 	ListCell   *cell;
 	size_t		i;
 
 	foreach(cell, family)
 	{
 		Oid			relation = lfirst_oid(cell);
+		bool		gets_clones = relation != attachment->source &&
+			get_rel_relispartition(relation);
 
 		for (i = 0; i < lengthof(shapes); i++)
 		{
-			bool		is_clone = shapes[i] != &statement_trigger && relation != source && get_rel_relispartition(relation);
-			const FavTrigger *trigger = find_trigger(schema, relation, levels, shapes[i]);
+			const FavTrigger *trigger =
+				find_trigger(fav_read_triggers(attachment->schema, relation), attachment->levels,
+							 &shapes[i]);
 
-			if (trigger == NULL && !is_clone)
+			if (trigger == NULL && !(gets_clones && shapes[i].is_of_rows))
 			{
-				create_trigger(schema, relation, source, levels, key, element, params, shapes[i]);
-				CommandCounterIncrement();
-				trigger = find_trigger(schema, relation, levels, shapes[i]);
+				create_trigger(attachment, relation, &shapes[i]);
+				trigger = find_trigger(fav_read_triggers(attachment->schema, relation),
+									   attachment->levels, &shapes[i]);
 			}
 			if (trigger != NULL && !trigger->is_enabled)
-				fav_spi_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s", fav_relation_name(relation),
-									 quote_identifier(NameStr(trigger->name))));
+				fav_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s",
+								 fav_relation_name(relation),
+								 quote_identifier(NameStr(trigger->name))));
 		}
 	}
 }
@@ -156,11 +157,11 @@ fav_is_active(Oid schema, Oid source, Oid levels)
 
 	foreach(cell, find_all_inheritors(source, NoLock, NULL))
 	{
-		Oid			relation = lfirst_oid(cell);
+		List	   *triggers = fav_read_triggers(schema, lfirst_oid(cell));
 
 		for (i = 0; i < lengthof(shapes); i++)
 		{
-			const FavTrigger *trigger = find_trigger(schema, relation, levels, shapes[i]);
+			const FavTrigger *trigger = find_trigger(triggers, levels, &shapes[i]);
 
 			if (trigger == NULL || !trigger->is_enabled)
 				return false;
@@ -183,7 +184,8 @@ collation_name(Oid collation)
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for collation %u", collation);
 	form = (Form_pg_collation) GETSTRUCT(tuple);
-	name = quote_qualified_identifier(get_namespace_name(form->collnamespace), NameStr(form->collname));
+	name = quote_qualified_identifier(get_namespace_name(form->collnamespace),
+									  NameStr(form->collname));
 	ReleaseSysCache(tuple);
 	return name;
 }
@@ -198,8 +200,10 @@ column_type(Oid relation, AttrNumber number)
 	char	   *text;
 
 	get_atttypetypmodcoll(relation, number, &type, &modifier, &collation);
-	text = format_type_extended(type, modifier, FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
-	return OidIsValid(collation) ? psprintf("%s COLLATE %s", text, collation_name(collation)) : text;
+	text = format_type_extended(type, modifier,
+								FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
+	return OidIsValid(collation) ? psprintf("%s COLLATE %s", text, collation_name(collation)) :
+		text;
 }
 
 /*
@@ -207,52 +211,65 @@ column_type(Oid relation, AttrNumber number)
  * names the source, so that this cannot be dropped without it.  Returns the levels table.
  */
 Oid
-fav_create_objects(Oid schema, Oid source, const FavColumn *key, FavKind kind, const char *view_name,
-				   const char *levels_name)
+fav_create_objects(FavAttachment *attachment, const char *view_name, const char *levels_name)
 {
-	const char *extension = fav_schema_name(schema);
+	Oid			source = attachment->source;
+	const char *fav = fav_query(attachment, "{fav}");
+	const char *k = fav_query(attachment, "{k}");
 	const char *namespace = get_namespace_name(get_rel_namespace(source));
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
-	const char *k = quote_identifier(NameStr(key->name));
+	const char *view = quote_qualified_identifier(namespace, view_name);
+	bool		is_unlogged = get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED;
 
-	fav_spi_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav, recent %s.fav NOT NULL)"
-						 " WITH (fillfactor = 80)",
-						 get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED ? "UNLOGGED " : "", levels,
-						 k, column_type(source, key->number), extension, extension, extension));
+	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY,"
+					 " base %s.fav, middle %s.fav, recent %s.fav NOT NULL)"
+					 " WITH (fillfactor = 80)",
+					 is_unlogged ? "UNLOGGED " : "", levels, k,
+					 column_type(source, attachment->key.number), fav, fav, fav));
 
 	/* It must stay in the row: that is what makes a write cheap. */
-	fav_spi_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
-	fav_spi_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
-						 quote_literal_cstr(psprintf("filters of table %s, kept by fav_attach",
-													 quote_identifier(get_rel_name(source))))));
-	fav_spi_run(psprintf("CREATE VIEW %s AS SELECT l.%s, %s.fav_stack(l.base, l.middle, l.recent) AS filter FROM %s l"
-						 " WHERE %s::pg_catalog.regclass IS NOT NULL",
-						 quote_qualified_identifier(namespace, view_name), k, extension, levels,
-						 quote_literal_cstr(fav_relation_name(source))));
-	fav_spi_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, element %s) RETURNS pg_catalog.bool"
-						 " LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
-						 quote_identifier(namespace), levels, fav_element_type_name(kind),
-						 psprintf("%s.fav_contains((levels).base, (levels).middle, (levels).recent, element)", extension)));
+	fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
+	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
+					 quote_literal_cstr(psprintf("filters of table %s, kept by fav_attach",
+												 quote_identifier(get_rel_name(source))))));
+	fav_run(psprintf("CREATE VIEW %s AS"
+					 " SELECT l.%s, %s.fav_stack(l.base, l.middle, l.recent) AS filter FROM %s l"
+					 " WHERE %s::pg_catalog.regclass IS NOT NULL",
+					 view, k, fav, levels, fav_query(attachment, "{'source'}")));
+	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, element %s)"
+					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
+					 quote_identifier(namespace), levels,
+					 fav_element_type_name(attachment->kind),
+					 psprintf("%s.fav_contains((levels).base, (levels).middle, (levels).recent,"
+							  " element)", fav)));
 	return get_relname_relid(levels_name, get_rel_namespace(source));
 }
 
-typedef void (*DependentVisitor) (Form_pg_depend depend, void *context);
-
-static void
-visit_dependents(Oid class, Oid object, DependentVisitor visit, void *context)
+/* The objects of a class that depend on an object. */
+static List *
+dependents(Oid class, Oid object, Oid dependent_class)
 {
 	Relation	catalog = table_open(DependRelationId, AccessShareLock);
+	List	   *found = NIL;
 	ScanKeyData keys[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(class));
-	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object));
+	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(class));
+	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(object));
 	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 2, keys);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		visit((Form_pg_depend) GETSTRUCT(tuple), context);
+	{
+		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
+
+		if (depend->classid == dependent_class)
+			found = list_append_unique_oid(found, depend->objid);
+	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
+	return found;
 }
 
 /* The view that a rule belongs to. */
@@ -265,7 +282,8 @@ relation_of_rule(Oid rule)
 	HeapTuple	tuple;
 	Oid			relation = InvalidOid;
 
-	ScanKeyInit(&key, Anum_pg_rewrite_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(rule));
+	ScanKeyInit(&key, Anum_pg_rewrite_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(rule));
 	scan = systable_beginscan(catalog, RewriteOidIndexId, true, NULL, 1, &key);
 	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
 		relation = ((Form_pg_rewrite) GETSTRUCT(tuple))->ev_class;
@@ -274,92 +292,60 @@ relation_of_rule(Oid rule)
 	return relation;
 }
 
-typedef struct ViewSearch
-{
-	Oid			owner;
-	List	   *rules;			/* those that call fav_stack */
-	Oid			found;			/* the oldest that fits */
-} ViewSearch;
-
-static void
-add_rule(Form_pg_depend depend, void *context)
-{
-	ViewSearch *search = context;
-
-	if (depend->classid == RewriteRelationId)
-		search->rules = lappend_oid(search->rules, depend->objid);
-}
-
-static void
-find_view(Form_pg_depend depend, void *context)
-{
-	ViewSearch *search = context;
-	Oid			view;
-	char	   *name;
-
-	if (depend->classid != RewriteRelationId || !list_member_oid(search->rules, depend->objid))
-		return;
-	view = relation_of_rule(depend->objid);
-	if (!OidIsValid(view) || get_rel_relkind(view) != RELKIND_VIEW || !fav_has_owner(view, search->owner))
-		return;
-	name = get_attname(view, 2, true);
-	if (name != NULL && strcmp(name, "filter") == 0 && get_attname(view, 3, true) == NULL && (!OidIsValid(search->found) || view < search->found))
-		search->found = view;
-}
-
-/* The view of (key, filter) over a levels table; InvalidOid if it was dropped. */
+/*
+ * The view of (key, filter) over a levels table; InvalidOid if it was dropped.  It belongs
+ * to the same owner, and calls fav_stack.  The oldest of such views is ours.
+ */
 Oid
 fav_view_of_levels(Oid schema, Oid levels)
 {
-	ViewSearch	search;
-
-	Oid			types[3];
 	List	   *name = list_make2(makeString(get_namespace_name(schema)), makeString("fav_stack"));
+	Oid			found = InvalidOid;
+	Oid			types[3];
+	List	   *callers;
+	ListCell   *cell;
 
-	types[0] = types[1] = types[2] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+	types[0] = types[1] = types[2] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+													 CStringGetDatum("fav"),
 													 ObjectIdGetDatum(schema));
-	search.owner = fav_owner_of(levels);
-	search.rules = NIL;
-	search.found = InvalidOid;
-	visit_dependents(ProcedureRelationId, LookupFuncName(name, 3, types, false), add_rule, &search);
-	visit_dependents(RelationRelationId, levels, find_view, &search);
-	return search.found;
+	callers = dependents(ProcedureRelationId, LookupFuncName(name, 3, types, false),
+						 RewriteRelationId);
+	foreach(cell, dependents(RelationRelationId, levels, RewriteRelationId))
+	{
+		Oid			view = list_member_oid(callers, lfirst_oid(cell)) ?
+			relation_of_rule(lfirst_oid(cell)) : InvalidOid;
+		char	   *second = OidIsValid(view) ? get_attname(view, 2, true) : NULL;
+
+		if (second != NULL && strcmp(second, "filter") == 0 &&
+			get_attname(view, 3, true) == NULL && get_rel_relkind(view) == RELKIND_VIEW &&
+			fav_owner_of(view) == fav_owner_of(levels) &&
+			(!OidIsValid(found) || view < found))
+			found = view;
+	}
+	return found;
 }
 
-static void
-add_trigger(Form_pg_depend depend, void *context)
+static bool
+is_our_function(Oid function, Oid owner)
 {
-	ObjectAddress address;
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		is_ours;
 
-	ObjectAddressSet(address, depend->classid, depend->objid);
-	if (depend->classid == TriggerRelationId && !object_address_present(&address, context))
-		add_exact_object_address(&address, context);
-}
-
-typedef struct FunctionSearch
-{
-	Oid			owner;
-	ObjectAddresses *found;
-} FunctionSearch;
-
-static void
-add_function(Form_pg_depend depend, void *context)
-{
-	FunctionSearch *search = context;
-	ObjectAddress address;
-	HeapTuple	tuple;
-
-	if (depend->classid != ProcedureRelationId)
-		return;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(depend->objid));
 	if (!HeapTupleIsValid(tuple))
-		return;
-	ObjectAddressSet(address, ProcedureRelationId, depend->objid);
-	if (strcmp(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname), "fav_contains") == 0 &&
-		((Form_pg_proc) GETSTRUCT(tuple))->proowner == search->owner &&
-		!object_address_present(&address, search->found))
-		add_exact_object_address(&address, search->found);
+		return false;
+	is_ours = strcmp(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname), "fav_contains") == 0 &&
+		((Form_pg_proc) GETSTRUCT(tuple))->proowner == owner;
 	ReleaseSysCache(tuple);
+	return is_ours;
+}
+
+static void
+add_object(ObjectAddresses *objects, Oid class, Oid object)
+{
+	ObjectAddress address;
+
+	ObjectAddressSet(address, class, object);
+	add_exact_object_address(&address, objects);
 }
 
 /*
@@ -370,19 +356,17 @@ void
 fav_drop_objects(Oid schema, Oid levels)
 {
 	ObjectAddresses *objects = new_object_addresses();
-	FunctionSearch functions = {fav_owner_of(levels), objects};
 	Oid			view = fav_view_of_levels(schema, levels);
-	ObjectAddress address;
+	ListCell   *cell;
 
-	visit_dependents(RelationRelationId, levels, add_trigger, objects);
-	visit_dependents(TypeRelationId, get_rel_type_id(levels), add_function, &functions);
+	foreach(cell, dependents(RelationRelationId, levels, TriggerRelationId))
+		add_object(objects, TriggerRelationId, lfirst_oid(cell));
+	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
+		if (is_our_function(lfirst_oid(cell), fav_owner_of(levels)))
+			add_object(objects, ProcedureRelationId, lfirst_oid(cell));
 	if (OidIsValid(view))
-	{
-		ObjectAddressSet(address, RelationRelationId, view);
-		add_exact_object_address(&address, objects);
-	}
-	ObjectAddressSet(address, RelationRelationId, levels);
-	add_exact_object_address(&address, objects);
+		add_object(objects, RelationRelationId, view);
+	add_object(objects, RelationRelationId, levels);
 	performMultipleDeletions(objects, DROP_RESTRICT, 0);
 	free_object_addresses(objects);
 }

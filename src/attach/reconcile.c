@@ -12,16 +12,25 @@
  *
  * The write comes even if nothing changed.  At REPEATABLE READ it is what makes a
  * concurrent change of the same key a serialization error.
+ *
+ * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
+ * building the key's base takes.
  */
 #include "attach.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "core/levels.h"
 #include "miscadmin.h"
 #include "toast_cache.h"
 #include "utils/array.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
@@ -29,14 +38,29 @@
  */
 #define INSERT_TRIES		10
 
-/* The row of a key while it is being reconciled. */
-typedef struct KeyRow
+/* So many elements, or so many bytes of them, are looked up at once. */
+#define LOOK_UP_BATCH		8192
+#define LOOK_UP_BATCH_BYTES (8 * 1024 * 1024)
+
+/* A list of hashes that grows. */
+typedef struct Hashes
+{
+	uint64_t   *values;
+	size_t		count;
+	size_t		allocated;
+} Hashes;
+
+/* A key that is being reconciled. */
+struct FavKey
 {
 	FavAttachment *attachment;
 	Datum		key;
+	FavKnown	known;			/* of its touched elements */
+
+	/* Its row. */
 	bool		is_locked;
-	ItemPointerData version_tid;	/* where the version is that was read */
-	TransactionId version_xmin; /* who has written it */
+	ItemPointerData tid;		/* where the version is that was read, */
+	TransactionId xmin;			/* and who has written it */
 	FavFilter	recent;
 	FavReader  *base;			/* NULL: none */
 	FavReader  *middle;
@@ -44,120 +68,38 @@ typedef struct KeyRow
 	FavReader	local_middle;
 	FavCache	base_cache;		/* for those that are */
 	FavCache	middle_cache;
-} KeyRow;
 
-/* The touched elements, by their hashes. */
-typedef struct Touched
-{
-	uint64_t   *present;		/* in the source */
-	int			npresent;
-	uint64_t   *absent;
-	int			nabsent;		/* so many of the first need a change, */
-	int			nall_absent;	/* of so many */
-} Touched;
+	/* Its touched elements, by their hashes: those in the source, and the others. */
+	Hashes		present;
+	Hashes		absent;
+
+	/* Elements that are yet to be looked up. */
+	MemoryContext batch;
+	Datum	   *elements;
+	int			nelements;
+	int			allocated;
+
+	/* What the levels do not tell right: these come, and those go. */
+	Hashes		add;
+	Hashes		exclude;
+};
 
 /*
- * Rows
+ * Hashes
  */
 
-static FavReader *
-open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavCache *cache, FavReader *local)
+static void
+append(Hashes *hashes, uint64_t hash)
 {
-	bool		isnull;
-	Datum		value = SPI_getbinval(tuple, descriptor, column, &isnull);
-
-	if (isnull)
-		return NULL;
-	memset(cache, 0, sizeof(*cache));
-	return fav_cache_find(cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value), local);
-}
-
-/* Read the row of the key, locked or not, and open its levels; false if there is none. */
-static bool
-read_row(KeyRow *row)
-{
-	FavQuery	query = row->is_locked ? FAV_QUERY_LOCK : FAV_QUERY_READ;
-	HeapTuple	tuple;
-	TupleDesc	descriptor;
-	struct varlena *recent;
-	FavProblem	problem;
-	bool		isnull;
-
-	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), &row->key, NULL, SPI_OK_SELECT) == 0)
+	if (hashes->count == hashes->allocated)
 	{
-		SPI_freetuptable(SPI_tuptable);
-		return false;
+		hashes->allocated = Max(16, 2 * hashes->allocated);
+		hashes->values = hashes->values == NULL ?
+			palloc(hashes->allocated * sizeof(uint64_t)) :
+			repalloc_huge(hashes->values, hashes->allocated * sizeof(uint64_t));
 	}
-	tuple = heap_copytuple(SPI_tuptable->vals[0]);
-	descriptor = SPI_tuptable->tupdesc;
-	row->base = open_level(tuple, descriptor, 1, &row->base_cache, &row->local_base);
-	row->middle = open_level(tuple, descriptor, 2, &row->middle_cache, &row->local_middle);
-	row->version_tid = *(ItemPointer) DatumGetPointer(SPI_getbinval(tuple, descriptor, 4, &isnull));
-	row->version_xmin = DatumGetTransactionId(SPI_getbinval(tuple, descriptor, 5, &isnull));
-	recent = (struct varlena *) DatumGetPointer(SPI_getbinval(tuple, descriptor, 3, &isnull));
-	recent = (struct varlena *) PG_DETOAST_DATUM_PACKED(isnull ? row->attachment->empty : PointerGetDatum(recent));
-	if (fav_open(&row->recent, (uint8_t *) VARDATA_ANY(recent), VARSIZE_ANY_EXHDR(recent),
-				 VARSIZE_ANY_EXHDR(recent), &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
-	row->recent.params.kind = row->attachment->kind;
-	SPI_freetuptable(SPI_tuptable);
-	return true;
+	hashes->values[hashes->count++] = hash;
 }
-
-pg_noreturn static void
-raise_not_written(const FavAttachment *attachment)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
-			 errmsg("the filter of a key was not written to table \"%s\"", get_rel_name(attachment->levels)),
-			 errdetail("A trigger of that table prevented it, and the filter would not be true any more.")));
-	pg_unreachable();
-}
-
-/*
- * Write recent and, as far as the query has them, middle and base.  False if somebody else
- * has written the row since it was read, which cannot be if it is locked.
- */
-static bool
-write_row(KeyRow *row, FavQuery query, Datum recent, Datum middle, Datum base)
-{
-	Datum		values[6];
-	char		nulls[7] = "      ";
-
-	values[0] = row->key;
-	values[1] = PointerGetDatum(&row->version_tid);
-	values[2] = TransactionIdGetDatum(row->version_xmin);
-	values[3] = recent;
-	values[4] = middle;
-	values[5] = base;
-	if (middle == FAV_NO_LEVEL)
-		nulls[4] = 'n';
-	if (base == FAV_NO_LEVEL)
-		nulls[5] = 'n';
-	if (fav_spi_execute(fav_attachment_plan(row->attachment, query), values, nulls, SPI_OK_UPDATE) > 0)
-		return true;
-	if (row->is_locked)
-		raise_not_written(row->attachment);
-	return false;
-}
-
-/* The first filter of a key; false if somebody else was faster. */
-static bool
-insert_row(KeyRow *row)
-{
-	Datum		values[3];
-	char		nulls[4] = "   ";
-
-	values[0] = row->key;
-	fav_build_key(row->attachment, row->key, row->attachment->params.seed, &values[1], &values[2]);
-	if (values[1] == FAV_NO_LEVEL)
-		nulls[1] = 'n';
-	return fav_spi_execute(fav_attachment_plan(row->attachment, FAV_QUERY_INSERT), values, nulls, SPI_OK_INSERT) > 0;
-}
-
-/*
- * Which touched elements are there
- */
 
 static int
 compare_hashes(const void *a, const void *b)
@@ -168,81 +110,288 @@ compare_hashes(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-static size_t
-sort_hashes(uint64_t *hashes, size_t count)
+/* Sort them, and leave out repetitions. */
+static void
+sort_hashes(Hashes *hashes)
 {
 	size_t		unique = 0;
 	size_t		i;
 
-	if (count > 1)
-		qsort(hashes, count, sizeof(uint64_t), compare_hashes);
-	for (i = 0; i < count; i++)
-		if (unique == 0 || hashes[i] != hashes[unique - 1])
-			hashes[unique++] = hashes[i];
-	return unique;
+	if (hashes->count < 2)
+		return;
+	qsort(hashes->values, hashes->count, sizeof(uint64_t), compare_hashes);
+	for (i = 0; i < hashes->count; i++)
+		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
+			hashes->values[unique++] = hashes->values[i];
+	hashes->count = unique;
+}
+
+static bool
+includes(const Hashes *hashes, uint64_t hash)
+{
+	return hashes->count > 0 && bsearch(&hash, hashes->values, hashes->count, sizeof(uint64_t),
+										compare_hashes) != NULL;
 }
 
 /*
- * The hashes of those elements that the source has.  The query may find more, where the
- * equality of elements is not that of their bytes.
+ * Rows
  */
-static uint64_t *
-look_up(KeyRow *row, const Datum *elements, int count, size_t *nfound)
+
+static FavReader *
+open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavCache *cache, FavReader *local)
 {
-	const FavAttachment *attachment = row->attachment;
-	Datum		values[2];
-	uint64_t   *found;
-	uint64		nrows;
-	uint64		i;
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, column, descriptor, &isnull);
 
-	values[0] = row->key;
-	values[1] = PointerGetDatum(construct_array((Datum *) elements, count, attachment->element.type,
-												attachment->element_length, attachment->element_by_value,
-												attachment->element_align));
-	nrows = fav_spi_read_source(row->attachment, FAV_QUERY_LOOK_UP, values);
-	found = MemoryContextAllocHuge(CurrentMemoryContext, (nrows + 1) * sizeof(uint64_t));
-	for (i = 0; i < nrows; i++)
-	{
-		bool		isnull;
-		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
-
-		found[i] = fav_hash_element(attachment, element, row->recent.params.seed);
-	}
-	SPI_freetuptable(SPI_tuptable);
-	pfree(DatumGetPointer(values[1]));
-	*nfound = sort_hashes(found, nrows);
-	return found;
+	if (isnull)
+		return NULL;
+	memset(cache, 0, sizeof(*cache));
+	return fav_cache_find(cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value),
+						  local);
 }
 
 static void
-find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touched *touched)
+open_value(FavFilter *filter, Datum value)
 {
-	uint64_t   *hashes = palloc(count * sizeof(uint64_t));
-	uint64_t   *found;
-	size_t		nfound;
-	int			unique;
-	int			i;
+	struct varlena *bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(value);
+	size_t		size = VARSIZE_ANY_EXHDR(bytes);
+	FavProblem	problem;
 
-	for (i = 0; i < count; i++)
-		hashes[i] = fav_hash_element(row->attachment, elements[i], row->recent.params.seed);
-	unique = (int) sort_hashes(hashes, (size_t) count);
-	touched->present = touched->absent = hashes;
-	touched->npresent = known == FAV_ALL_PRESENT ? unique : 0;
-	touched->nabsent = touched->nall_absent = known == FAV_ALL_ABSENT ? unique : 0;
-	if (known != FAV_UNKNOWN)
-		return;
+	if (fav_open(filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+}
 
-	found = look_up(row, elements, count, &nfound);
-	touched->absent = palloc(unique * sizeof(uint64_t));
-	for (i = 0; i < unique; i++)
+static void
+open_levels(FavKey *key, HeapTuple tuple, TupleDesc descriptor)
+{
+	bool		isnull;
+	Datum		recent = heap_getattr(tuple, FAV_LEVELS_RECENT, descriptor, &isnull);
+
+	open_value(&key->recent, isnull ? key->attachment->empty : recent);
+	key->recent.params.kind = key->attachment->kind;
+	key->base = open_level(tuple, descriptor, FAV_LEVELS_BASE, &key->base_cache,
+						   &key->local_base);
+	key->middle = open_level(tuple, descriptor, FAV_LEVELS_MIDDLE, &key->middle_cache,
+							 &key->local_middle);
+}
+
+/* Read the row of the key, and lock it; false if there is none. */
+static bool
+lock_row(FavKey *key)
+{
+	bool		found = fav_execute(key->attachment, FAV_QUERY_LOCK, &key->key, NULL,
+									SPI_OK_SELECT) > 0;
+
+	if (found)
 	{
-		if (nfound > 0 && bsearch(&hashes[i], found, nfound, sizeof(uint64_t), compare_hashes) != NULL)
-			touched->present[touched->npresent++] = hashes[i];
-		else
-			touched->absent[touched->nabsent++] = hashes[i];
+		HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[0]);
+		TupleDesc	descriptor = SPI_tuptable->tupdesc;
+		bool		isnull;
+
+		open_levels(key, tuple, descriptor);
+		key->tid = *(ItemPointer) DatumGetPointer(heap_getattr(tuple, FAV_LEVELS_RECENT + 1,
+															   descriptor, &isnull));
+		key->xmin = DatumGetTransactionId(heap_getattr(tuple, FAV_LEVELS_RECENT + 2, descriptor,
+													   &isnull));
 	}
-	touched->nall_absent = touched->nabsent;
-	pfree(found);
+	SPI_freetuptable(SPI_tuptable);
+	return found;
+}
+
+/*
+ * Read the row of the key by the primary key of the table, in a snapshot as a query would;
+ * false if there is none.  A query would take four times as long.
+ */
+static bool
+fetch_row(FavKey *key, Relation levels)
+{
+	const FavAttachment *attachment = key->attachment;
+	ScanKeyData scan_key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyEntryInitialize(&scan_key, 0, FAV_LEVELS_KEY, BTEqualStrategyNumber, InvalidOid,
+						   attachment->key.collation, get_opcode(attachment->key_type->eq_opr),
+						   key->key);
+	CommandCounterIncrement();
+	PushCopiedSnapshot(GetTransactionSnapshot());
+	UpdateActiveSnapshotCommandId();
+	scan = systable_beginscan(levels, levels->rd_pkindex, true, GetActiveSnapshot(), 1,
+							  &scan_key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		key->tid = tuple->t_self;
+		key->xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+		open_levels(key, heap_copytuple(tuple), RelationGetDescr(levels));
+	}
+	systable_endscan(scan);
+	PopActiveSnapshot();
+	return HeapTupleIsValid(tuple);
+}
+
+/*
+ * Read the row of the key, locked or not.  While a dump is restored, the table may be without
+ * its primary key for a moment.
+ */
+static bool
+read_row(FavKey *key)
+{
+	Relation	levels;
+	bool		found;
+
+	if (key->is_locked)
+		return lock_row(key);
+	levels = table_open(key->attachment->levels, RowExclusiveLock);
+	list_free(RelationGetIndexList(levels));
+	key->is_locked = !OidIsValid(levels->rd_pkindex);
+	found = key->is_locked ? lock_row(key) : fetch_row(key, levels);
+	table_close(levels, NoLock);
+	return found;
+}
+
+pg_noreturn static void
+raise_not_written(const FavAttachment *attachment)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+			 errmsg("the filter of a key was not written to table \"%s\"",
+					get_rel_name(attachment->levels)),
+			 errdetail("A trigger of that table prevented it, and the filter would not be true any"
+					   " more.")));
+	pg_unreachable();
+}
+
+/*
+ * Write recent and, as far as the query has them, middle and base.  False if somebody else
+ * has written the row since it was read, which cannot be if it is locked.
+ */
+static bool
+write_row(FavKey *key, FavQuery query, Datum recent, Datum middle, Datum base)
+{
+	Datum		values[6];
+	char		nulls[7] = "      ";
+
+	values[0] = key->key;
+	values[1] = PointerGetDatum(&key->tid);
+	values[2] = TransactionIdGetDatum(key->xmin);
+	values[3] = recent;
+	values[4] = middle;
+	values[5] = base;
+	if (middle == FAV_NO_LEVEL)
+		nulls[4] = 'n';
+	if (base == FAV_NO_LEVEL)
+		nulls[5] = 'n';
+	if (fav_execute(key->attachment, query, values, nulls, SPI_OK_UPDATE) > 0)
+		return true;
+	if (key->is_locked)
+		raise_not_written(key->attachment);
+	return false;
+}
+
+/* The first filter of a key; false if somebody else was faster. */
+static bool
+insert_row(FavKey *key)
+{
+	Datum		values[3];
+	char		nulls[4] = "   ";
+
+	values[0] = key->key;
+	fav_build_key(key->attachment, key->key, &values[1], &values[2]);
+	if (values[1] == FAV_NO_LEVEL)
+		nulls[1] = 'n';
+	return fav_execute(key->attachment, FAV_QUERY_INSERT, values, nulls, SPI_OK_INSERT) > 0;
+}
+
+/* Read the row; false if there was none, and now is one, fresh from the source. */
+static bool
+read_or_insert(FavKey *key)
+{
+	int			tries;
+
+	for (tries = 0; tries < INSERT_TRIES; tries++)
+	{
+		if (read_row(key))
+			return true;
+		if (insert_row(key))
+			return false;
+		CHECK_FOR_INTERRUPTS();
+	}
+	raise_not_written(key->attachment);
+}
+
+/*
+ * Which touched elements are there
+ */
+
+/*
+ * Look a batch of elements up.  The query may find more, where the equality of elements is
+ * not that of their bytes.
+ */
+static void
+look_up(FavKey *key)
+{
+	const FavAttachment *attachment = key->attachment;
+	const TypeCacheEntry *type = attachment->element_type;
+	Hashes		found = {NULL, 0, 0};
+	Datum		values[2];
+	uint64		nrows;
+	uint64		i;
+
+	if (key->nelements == 0)
+		return;
+	values[0] = key->key;
+	values[1] = PointerGetDatum(construct_array(key->elements, key->nelements,
+												attachment->element.type, type->typlen,
+												type->typbyval, type->typalign));
+	nrows = fav_execute(key->attachment, FAV_QUERY_LOOK_UP, values, NULL, SPI_OK_SELECT);
+	for (i = 0; i < nrows; i++)
+	{
+		bool		isnull;
+		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1,
+											&isnull);
+
+		append(&found, fav_hash_element(attachment, element));
+	}
+	SPI_freetuptable(SPI_tuptable);
+	pfree(DatumGetPointer(values[1]));
+	sort_hashes(&found);
+	for (i = 0; i < (uint64) key->nelements; i++)
+	{
+		uint64_t	hash = fav_hash_element(attachment, key->elements[i]);
+
+		append(includes(&found, hash) ? &key->present : &key->absent, hash);
+	}
+	if (found.values != NULL)
+		pfree(found.values);
+	key->nelements = 0;
+	MemoryContextReset(key->batch);
+}
+
+/* An element of the key was touched. */
+void
+fav_touch_element(FavKey *key, Datum element)
+{
+	const TypeCacheEntry *type = key->attachment->element_type;
+	MemoryContext old;
+
+	if (key->known != FAV_UNKNOWN)
+	{
+		append(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
+			   fav_hash_element(key->attachment, element));
+		return;
+	}
+	if (key->nelements == key->allocated)
+	{
+		key->allocated *= 2;
+		key->elements = repalloc(key->elements, key->allocated * sizeof(Datum));
+	}
+	old = MemoryContextSwitchTo(key->batch);
+	key->elements[key->nelements++] = datumCopy(element, type->typbyval, type->typlen);
+	MemoryContextSwitchTo(old);
+	if (key->nelements == LOOK_UP_BATCH ||
+		MemoryContextMemAllocated(key->batch, false) >= LOOK_UP_BATCH_BYTES)
+		look_up(key);
 }
 
 /*
@@ -251,16 +400,16 @@ find_present(KeyRow *row, const Datum *elements, int count, FavKnown known, Touc
 
 /* Does middle or base report the hash? */
 static bool
-is_below_recent(KeyRow *row, uint64_t hash)
+is_below_recent(const FavKey *key, uint64_t hash)
 {
-	if (row->middle != NULL)
+	if (key->middle != NULL)
 	{
-		if (fav_reader_contains(row->middle, hash))
+		if (fav_reader_contains(key->middle, hash))
 			return true;
-		if (fav_reader_excludes(row->middle, hash))
+		if (fav_reader_excludes(key->middle, hash))
 			return false;
 	}
-	return row->base != NULL && fav_reader_contains(row->base, hash);
+	return key->base != NULL && fav_reader_contains(key->base, hash);
 }
 
 static bool
@@ -275,142 +424,130 @@ recent_contains(const FavFilter *recent, uint64_t hash)
 	return fav_recent_contains(recent->recent, recent->nrecent, hash);
 }
 
-/* Leave out what recent says already.  Of the absent, only what a level below reports needs a tombstone. */
+/*
+ * Find out what recent has to be told.  A present element that a level below reports need
+ * not be added, but looking there costs more than adding it, so it is done on demand.  Of
+ * the absent ones, those that a level below reports need a tombstone.
+ */
 static void
-leave_out_what_is_said(KeyRow *row, Touched *touched)
+find_changes(FavKey *key, bool look_below)
 {
-	const FavFilter *recent = &row->recent;
-	int			kept = 0;
-	int			i;
+	const FavFilter *recent = &key->recent;
+	size_t		nprobes = key->absent.count + (look_below ? key->present.count : 0);
+	size_t		i;
 
-	for (i = 0; i < touched->npresent; i++)
-		if (!recent_contains(recent, touched->present[i]))
-			touched->present[kept++] = touched->present[i];
-	touched->npresent = kept;
-	kept = 0;
-	for (i = 0; i < touched->nabsent; i++)
+	if (key->base != NULL && nprobes > 1)
+		fav_reader_expect(key->base, nprobes);
+	key->add.count = key->exclude.count = 0;
+	for (i = 0; i < key->present.count; i++)
 	{
-		uint64_t	hash = touched->absent[i];
+		uint64_t	hash = key->present.values[i];
 
-		if (recent_contains(recent, hash) || (!recent_excludes(recent, hash) && is_below_recent(row, hash)))
-		{
-			touched->absent[i] = touched->absent[kept];
-			touched->absent[kept++] = hash;
-		}
+		if (!recent_contains(recent, hash) &&
+			!(look_below && !recent_excludes(recent, hash) && is_below_recent(key, hash)))
+			append(&key->add, hash);
 	}
-	touched->nabsent = kept;
+	for (i = 0; i < key->absent.count; i++)
+	{
+		uint64_t	hash = key->absent.values[i];
+
+		if (recent_contains(recent, hash) ||
+			(!recent_excludes(recent, hash) && is_below_recent(key, hash)))
+			append(&key->exclude, hash);
+	}
 }
 
-/* Leave out what middle or base reports already. */
-static void
-leave_out_what_is_reported(KeyRow *row, Touched *touched)
+/* How many hashes recent would have; a little pessimistic: one may replace another. */
+static uint64
+recent_count(const FavKey *key)
 {
-	int			kept = 0;
-	int			i;
-
-	if (row->base != NULL)
-		fav_reader_expect(row->base, touched->npresent);
-	for (i = 0; i < touched->npresent; i++)
-		if (recent_excludes(&row->recent, touched->present[i]) || !is_below_recent(row, touched->present[i]))
-			touched->present[kept++] = touched->present[i];
-	touched->npresent = kept;
+	return key->recent.nrecent + key->recent.ndeleted + key->add.count + key->exclude.count;
 }
 
-/* Do the changes fit recent?  A little pessimistic: one may take the place of another. */
-static bool
-fits_recent(const KeyRow *row, const Touched *touched)
+static uint64
+middle_capacity(const FavKey *key)
 {
-	return row->recent.nrecent + row->recent.ndeleted + (uint32_t) touched->npresent +
-		(uint32_t) touched->nabsent <= FAV_RECENT_MAX;
+	return key->base == NULL ? 0 : fav_middle_capacity(key->base->filter.elements);
+}
+
+static uint64
+middle_count(const FavKey *key)
+{
+	return key->middle == NULL ? 0 : fav_middle_count(&key->middle->filter);
 }
 
 /* Add what is present; exclude what is absent and would be reported by a level below. */
 static void
-change(KeyRow *row, FavEditor *editor, const Touched *touched)
+change(const FavKey *key, FavEditor *editor)
 {
-	int			i;
+	size_t		i;
 
-	for (i = 0; i < touched->nabsent; i++)
-		if (is_below_recent(row, touched->absent[i]))
-			fav_require(fav_editor_exclude(editor, touched->absent[i]));
-	for (i = 0; i < touched->npresent; i++)
-		fav_require(fav_levels_add(editor, touched->present[i]));
+	for (i = 0; i < key->exclude.count; i++)
+		if (is_below_recent(key, key->exclude.values[i]))
+			fav_require(fav_editor_exclude(editor, key->exclude.values[i]));
+	for (i = 0; i < key->add.count; i++)
+		fav_require(fav_levels_add(editor, key->add.values[i]));
 }
 
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
 static void
-open_recent(const KeyRow *row, const Touched *touched, FavEditor *editor)
+open_recent(const FavKey *key, FavEditor *editor)
 {
-	fav_editor_open(editor, &row->recent);
-	fav_require(fav_editor_del_many(editor, touched->absent, touched->nabsent));
+	fav_editor_open(editor, &key->recent);
+	if (key->exclude.count > 0)
+		fav_require(fav_editor_del_many(editor, key->exclude.values, key->exclude.count));
 }
 
 static bool
-change_recent(KeyRow *row, const Touched *touched)
+change_recent(FavKey *key)
 {
 	FavEditor	editor;
 
-	open_recent(row, touched, &editor);
-	change(row, &editor, touched);
-	return write_row(row, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), FAV_NO_LEVEL, FAV_NO_LEVEL);
+	open_recent(key, &editor);
+	change(key, &editor);
+	return write_row(key, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), FAV_NO_LEVEL,
+					 FAV_NO_LEVEL);
 }
 
-/* An empty recent with the seed of this row. */
-static Datum
-empty_recent(const KeyRow *row)
+/* A new recent or, if it has a capacity, a new middle. */
+static void
+new_level(const FavKey *key, uint64 capacity, FavEditor *editor)
 {
-	FavEditor	editor;
+	FavParams	params = key->attachment->params;
 
-	fav_editor_new(&editor, &row->recent.params);
-	return fav_finish_edit(&editor);
-}
-
-static uint64
-middle_capacity(const KeyRow *row)
-{
-	return row->base == NULL ? 0 : fav_middle_capacity(row->base->filter.elements);
-}
-
-/* Do recent and the changes fit middle? */
-static bool
-fits_middle(const KeyRow *row, const Touched *touched)
-{
-	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
-
-	if (row->middle != NULL)
-		count += fav_middle_count(&row->middle->filter);
-	return count <= middle_capacity(row);
+	params.kind = key->attachment->kind;
+	if (capacity > 0)
+	{
+		params.capacity = capacity;
+		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
+	}
+	fav_editor_new(editor, &params);
 }
 
 /* Push recent and the changes into middle. */
 static bool
-push(KeyRow *row, const Touched *touched)
+push(FavKey *key)
 {
 	FavEditor	recent;
 	FavEditor	middle;
 	const FavFilter *pushed;
 
-	if (row->middle != NULL)
+	if (key->middle != NULL)
 	{
-		fav_reader_expect(row->middle, UINT32_MAX);
-		fav_editor_open(&middle, &row->middle->filter);
+		fav_reader_expect(key->middle, UINT32_MAX);
+		fav_editor_open(&middle, &key->middle->filter);
 	}
 	else
-	{
-		FavParams	params = row->recent.params;
+		new_level(key, middle_capacity(key), &middle);
 
-		params.capacity = middle_capacity(row);
-		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
-		fav_editor_new(&middle, &params);
-	}
-
-	open_recent(row, touched, &recent);
+	open_recent(key, &recent);
 	fav_require(fav_editor_finish(&recent, &pushed));
 	fav_require(fav_levels_push(&middle, pushed));
-	change(row, &middle, touched);
+	change(key, &middle);
 	fav_require(fav_editor_flush(&middle));
 	fav_editor_close(&recent);
-	return write_row(row, FAV_QUERY_SET_MIDDLE, empty_recent(row), fav_finish_edit(&middle), FAV_NO_LEVEL);
+	return write_row(key, FAV_QUERY_SET_MIDDLE, key->attachment->empty, fav_finish_edit(&middle),
+					 FAV_NO_LEVEL);
 }
 
 /*
@@ -418,116 +555,113 @@ push(KeyRow *row, const Touched *touched)
  * that a delete holds.  They go to recent or, if they are many, to middle.
  */
 static void
-exclude_again(const KeyRow *row, const Touched *touched, Datum base, Datum *recent, Datum *middle)
+exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
 {
-	struct varlena *value = (struct varlena *) DatumGetPointer(base);
-	FavParams	params = row->recent.params;
 	FavFilter	filter;
-	FavProblem	problem;
 	FavEditor	editor;
-	int			count = 0;
-	int			i;
+	bool		are_many;
+	size_t		i;
 
-	if (fav_open(&filter, (uint8_t *) VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), VARSIZE_ANY_EXHDR(value),
-				 &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
-	for (i = 0; i < touched->nall_absent; i++)
-		if (fav_contains(&filter, touched->absent[i]))
-			touched->absent[count++] = touched->absent[i];
-	if (count == 0)
+	open_value(&filter, base);
+	key->exclude.count = 0;
+	for (i = 0; i < key->absent.count; i++)
+		if (fav_contains(&filter, key->absent.values[i]))
+			append(&key->exclude, key->absent.values[i]);
+	if (key->exclude.count == 0)
 		return;
-	if (count > FAV_RECENT_MAX)
-	{
-		params.capacity = fav_middle_capacity(filter.elements);
-		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
-	}
-	fav_editor_new(&editor, &params);
-	fav_require(fav_editor_exclude_many(&editor, touched->absent, (size_t) count));
-	*(count > FAV_RECENT_MAX ? middle : recent) = fav_finish_edit(&editor);
+	are_many = key->exclude.count > FAV_RECENT_MAX;
+	new_level(key, are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
+	fav_require(fav_editor_exclude_many(&editor, key->exclude.values, key->exclude.count));
+	*(are_many ? middle : recent) = fav_finish_edit(&editor);
 }
 
-/* Build all levels anew from the source.  `touched` may be NULL. */
+/* Build all levels anew from the source. */
 static void
-rebuild_row(KeyRow *row, const Touched *touched)
+rebuild(FavKey *key)
 {
 	Datum		base;
 	Datum		middle = FAV_NO_LEVEL;
 	Datum		recent;
 
-	Assert(row->is_locked);
-	fav_build_key(row->attachment, row->key, row->recent.params.seed, &base, &recent);
-	if (base != FAV_NO_LEVEL && touched != NULL)
-		exclude_again(row, touched, base, &recent, &middle);
-	(void) write_row(row, FAV_QUERY_SET_BASE, recent, middle, base);
+	Assert(key->is_locked);
+	fav_build_key(key->attachment, key->key, &base, &recent);
+	if (base != FAV_NO_LEVEL)
+		exclude_again(key, base, &recent, &middle);
+	(void) write_row(key, FAV_QUERY_SET_BASE, recent, middle, base);
 }
 
-/* The row of the key; NULL if there was none, and now is one, fresh from the source. */
-static KeyRow *
-read_or_insert(FavAttachment *attachment, Datum key, bool lock)
+/* Did we write this row?  If somebody else did, there is nothing to go on from. */
+static bool
+is_ours(const FavKey *key)
 {
-	KeyRow	   *row = palloc(sizeof(KeyRow));
-	int			tries;
-
-	row->attachment = attachment;
-	row->key = key;
-	row->is_locked = lock;
-	for (tries = 0; tries < INSERT_TRIES; tries++)
-	{
-		if (read_row(row))
-			return row;
-		if (insert_row(row))
-			return NULL;
-		CHECK_FOR_INTERRUPTS();
-	}
-	raise_not_written(attachment);
+	return key->recent.nslices == 0 && key->recent.params.seed == key->attachment->params.seed;
 }
 
 /* False if this takes a lock, and there is none. */
 static bool
-reconcile_row(KeyRow *row, const Datum *elements, int count, FavKnown known)
+reconcile(FavKey *key)
 {
-	Touched		touched;
-
-	find_present(row, elements, count, known, &touched);
-
-	/* If somebody else has written the levels table, there is nothing to go on from. */
-	if (row->recent.nslices == 0)
+	if (is_ours(key))
 	{
-		leave_out_what_is_said(row, &touched);
-		if (!fits_recent(row, &touched))
-			leave_out_what_is_reported(row, &touched);
-		if (fits_recent(row, &touched))
-			return change_recent(row, &touched);
-		if (fits_middle(row, &touched))
-			return push(row, &touched);
+		find_changes(key, false);
+		if (recent_count(key) > FAV_RECENT_MAX)
+			find_changes(key, true);
+		if (recent_count(key) <= FAV_RECENT_MAX)
+			return change_recent(key);
+		if (recent_count(key) + middle_count(key) <= middle_capacity(key))
+			return push(key);
 	}
-	if (row->is_locked)
-		rebuild_row(row, &touched);
-	return row->is_locked;
+	if (key->is_locked)
+		rebuild(key);
+	return key->is_locked;
 }
 
 /*
- * Make the filter of a key agree with the source for these elements.  As the owner, with
- * SPI connected.
+ * Begin to reconcile a key.  NULL if it had no filter: it has one now, fresh from the source,
+ * and there is nothing left to do.  As the owner; what it takes is in the current memory
+ * context.
  */
-void
-fav_reconcile_key(FavAttachment *attachment, Datum key, const Datum *elements, int count, FavKnown known)
+FavKey *
+fav_open_key(FavAttachment *attachment, Datum key, FavKnown known)
 {
-	KeyRow	   *row = read_or_insert(attachment, key, known == FAV_UNKNOWN);
+	FavKey	   *opened = palloc0(sizeof(FavKey));
 
-	if (row == NULL || reconcile_row(row, elements, count, known))
-		return;
-	row = read_or_insert(attachment, key, true);
-	if (row != NULL)
-		(void) reconcile_row(row, elements, count, known);
+	opened->attachment = attachment;
+	opened->key = key;
+	opened->known = known;
+	opened->is_locked = known == FAV_UNKNOWN;
+	if (!read_or_insert(opened))
+		return NULL;
+	if (known == FAV_UNKNOWN)
+	{
+		opened->allocated = 16;
+		opened->elements = palloc(opened->allocated * sizeof(Datum));
+		opened->batch = AllocSetContextCreate(CurrentMemoryContext, "fav elements",
+											  ALLOCSET_DEFAULT_SIZES);
+	}
+	return opened;
 }
 
-/* Build the filter of a key anew from the source.  As above. */
+/* Make the filter of the key agree with the source for the elements that were touched. */
+void
+fav_reconcile_key(FavKey *key)
+{
+	look_up(key);
+	sort_hashes(&key->present);
+	sort_hashes(&key->absent);
+	if (reconcile(key))
+		return;
+	key->is_locked = true;
+	if (read_or_insert(key))
+		(void) reconcile(key);
+}
+
+/* Build the filter of a key anew from the source.  As the owner. */
 void
 fav_rebuild_key(FavAttachment *attachment, Datum key)
 {
-	KeyRow	   *row = read_or_insert(attachment, key, true);
+	FavKey	   *opened = fav_open_key(attachment, key, FAV_UNKNOWN);
 
-	if (row != NULL)
-		rebuild_row(row, NULL);
+	if (opened != NULL)
+		rebuild(opened);
 }

@@ -36,7 +36,8 @@ read_when_walker(Node *node, WhenWalk *walk)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID && !((Const *) node)->constisnull)
+	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID &&
+		!((Const *) node)->constisnull)
 	{
 		Oid			relation = DatumGetObjectId(((Const *) node)->constvalue);
 
@@ -131,15 +132,16 @@ read_trigger(HeapTuple tuple, TupleDesc descriptor)
 List *
 fav_read_triggers(Oid schema, Oid relation)
 {
-	Oid			collect = function_oid(schema, FAV_COLLECT);
-	Oid			reconcile = function_oid(schema, FAV_RECONCILE);
+	Oid			collect = function_oid(schema, "fav_collect");
+	Oid			reconcile = function_oid(schema, "fav_reconcile");
 	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	List	   *triggers = NIL;
 	HeapTuple	tuple;
 
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(relation));
 	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, OidIsValid(relation), NULL,
 							  OidIsValid(relation) ? 1 : 0, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))

@@ -12,16 +12,18 @@
 
 #include <math.h>
 
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "parser/parse_func.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "utils/syscache.h"
 
 /* The share of elements that a filter contains, where nothing is known. */
 #define DEFAULT_CONTAINED	0.01
@@ -108,14 +110,29 @@ power(double base, double exponent)
 	return exponent < 0.5 ? 1.0 : pow(base, exponent);
 }
 
-/* An argument that is neither an element nor an array of them is the filter. */
-static bool
-is_filter(Node *node)
+/* The type fav that belongs to functions of this schema; invalid if there is none. */
+static Oid
+filter_type(Oid schema)
 {
-	Oid			type = getBaseType(exprType(node));
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+						   ObjectIdGetDatum(schema));
+}
 
-	return type != INT8OID && type != TEXTOID && type != UUIDOID && type != BYTEAOID &&
-		!type_is_array(type);
+/* Anybody may name our estimator in an operator of their own, whose arguments are no filters. */
+static bool
+is_filter(Node *node, Oid function)
+{
+	Oid			fav = filter_type(get_func_namespace(function));
+
+	return OidIsValid(fav) && getBaseType(exprType(node)) == fav;
+}
+
+static bool
+is_any_function(Oid function)
+{
+	char	   *name = get_func_name(function);
+
+	return name != NULL && strcmp(name, "fav_contains_any") == 0;
 }
 
 /*
@@ -123,7 +140,7 @@ is_filter(Node *node)
  * any/all of an array.
  */
 static double
-selectivity(PlannerInfo *root, List *args, bool any, int varRelid)
+selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
 {
 	Node	   *filter;
 	Node	   *element;
@@ -135,12 +152,14 @@ selectivity(PlannerInfo *root, List *args, bool any, int varRelid)
 	element = estimate_expression_value(root, lsecond(args));
 
 	/* element <@ filter */
-	if (!is_filter(filter) && is_filter(element))
+	if (!is_filter(filter, function))
 	{
 		Node	   *swap = filter;
 
 		filter = element;
 		element = swap;
+		if (!is_filter(filter, function))
+			return DEFAULT_CONTAINED;
 	}
 
 	/* an integer column is cast to bigint; its statistics are its own */
@@ -153,7 +172,7 @@ selectivity(PlannerInfo *root, List *args, bool any, int varRelid)
 	{
 		double		count = number_of_elements(element);
 
-		share = any ? 1.0 - power(1.0 - share, count) : power(share, count);
+		share = is_any_function(function) ? 1.0 - power(1.0 - share, count) : power(share, count);
 	}
 	CLAMP_PROBABILITY(share);
 	return share;
@@ -164,38 +183,32 @@ static bool
 filter_changes(Node *call)
 {
 	List	   *args = NIL;
+	Oid			function = InvalidOid;
 	ListCell   *cell;
 
 	if (call != NULL && IsA(call, FuncExpr))
+	{
 		args = ((FuncExpr *) call)->args;
+		function = ((FuncExpr *) call)->funcid;
+	}
 	else if (call != NULL && IsA(call, OpExpr))
+	{
 		args = ((OpExpr *) call)->args;
+		function = get_opcode(((OpExpr *) call)->opno);
+	}
 	foreach(cell, args)
-		if (is_filter(lfirst(cell)))
+		if (is_filter(lfirst(cell), function))
 			return contain_var_clause(lfirst(cell));
 	return false;
 }
 
-static bool
-is_any_function(Oid function)
+/* The function of the extension with exactly these arguments.  Anybody may add overloads. */
+static Oid
+find_function(const char *name, int count, const Oid *types, Oid schema)
 {
-	char	   *name = get_func_name(function);
-
-	return name != NULL && strcmp(name, "fav_contains_any") == 0;
-}
-
-/* Does the node call this function of ours? */
-static bool
-is_call(Node *node, const char *name, Oid schema)
-{
-	Oid			function;
-	char	   *called;
-
-	if (node == NULL || !IsA(node, FuncExpr))
-		return false;
-	function = ((FuncExpr *) node)->funcid;
-	called = get_func_name(function);
-	return called != NULL && strcmp(called, name) == 0 && get_func_namespace(function) == schema;
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+						   PointerGetDatum(buildoidvector(types, count)),
+						   ObjectIdGetDatum(schema));
 }
 
 /*
@@ -206,28 +219,30 @@ static Node *
 contains_levels(FuncExpr *call)
 {
 	Oid			schema = get_func_namespace(call->funcid);
-	bool		contained = is_call((Node *) call, "fav_contained", schema);	/* x <@ filter */
+	Oid			fav = filter_type(schema);
+	Oid		   *declared;
+	int			count;
+	bool		is_contained;	/* x <@ filter */
 	FuncExpr   *stack;
-	Node	   *element;
 	Oid			types[4];
-	List	   *name;
 	Oid			function;
 
-	if (list_length(call->args) != 2 ||
-		!(contained || is_call((Node *) call, "fav_contains", schema)))
+	(void) get_func_signature(call->funcid, &declared, &count);
+	if (!OidIsValid(fav) || count != 2 || list_length(call->args) != 2)
 		return NULL;
-	stack = list_nth(call->args, contained ? 1 : 0);
-	element = list_nth(call->args, contained ? 0 : 1);
-	if (!is_call((Node *) stack, "fav_stack", schema))
+	is_contained = declared[1] == fav;
+	types[0] = types[1] = types[2] = fav;
+	types[3] = declared[is_contained ? 0 : 1];
+	stack = list_nth(call->args, is_contained ? 1 : 0);
+	if (!IsA(stack, FuncExpr) || stack->funcid != find_function("fav_stack", 3, types, schema))
 		return NULL;
-	types[0] = types[1] = types[2] = exprType((Node *) stack);
-	types[3] = exprType(element);
-	name = list_make2(makeString(get_namespace_name(schema)), makeString("fav_contains"));
-	function = LookupFuncName(name, 4, types, true);
+	function = find_function("fav_contains", 4, types, schema);
 	if (!OidIsValid(function))
 		return NULL;
 	return (Node *) makeFuncExpr(function, BOOLOID,
-								 list_concat_copy(stack->args, list_make1(element)),
+								 list_concat_copy(stack->args,
+												  list_make1(list_nth(call->args,
+																	  is_contained ? 0 : 1))),
 								 call->funccollid, call->inputcollid, COERCE_EXPLICIT_CALL);
 }
 
@@ -243,8 +258,8 @@ fav_support(PG_FUNCTION_ARGS)
 		if (wanted->is_join)
 			wanted->selectivity = DEFAULT_CONTAINED;
 		else
-			wanted->selectivity = selectivity(wanted->root, wanted->args,
-											 is_any_function(wanted->funcid), wanted->varRelid);
+			wanted->selectivity = selectivity(wanted->root, wanted->args, wanted->funcid,
+											 wanted->varRelid);
 		PG_RETURN_POINTER(wanted);
 	}
 	if (IsA(request, SupportRequestCost))
@@ -291,7 +306,7 @@ fav_restriction_selectivity(PG_FUNCTION_ARGS)
 	List	   *args = (List *) PG_GETARG_POINTER(2);
 	int			varRelid = PG_GETARG_INT32(3);
 
-	PG_RETURN_FLOAT8(selectivity(root, args, is_any_function(get_opcode(operator)), varRelid));
+	PG_RETURN_FLOAT8(selectivity(root, args, get_opcode(operator), varRelid));
 }
 
 Datum

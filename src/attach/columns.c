@@ -1,0 +1,139 @@
+/*
+ * columns.c
+ *		The columns of key and element: what can be one, and how keys compare.
+ */
+#include "attach.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+void
+fav_find_column(Oid relation, const char *name, FavColumn *column)
+{
+	HeapTuple	tuple = SearchSysCacheAttName(relation, name);
+	Form_pg_attribute attribute;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of table \"%s\" does not exist", name,
+						get_rel_name(relation))));
+	attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+	column->name = attribute->attname;
+	column->number = attribute->attnum;
+	column->typmod = attribute->atttypmod;
+	column->type = getBaseTypeAndTypmod(attribute->atttypid, &column->typmod);
+	column->is_domain = column->type != attribute->atttypid;
+	column->collation = attribute->attcollation;
+	ReleaseSysCache(tuple);
+}
+
+FavKind
+fav_kind_of_column(const FavColumn *column)
+{
+	switch (column->type)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+			return FAV_KIND_INTEGER;
+		case TEXTOID:
+		case VARCHAROID:
+			return FAV_KIND_TEXT;
+		case UUIDOID:
+			return FAV_KIND_UUID;
+		case BYTEAOID:
+			return FAV_KIND_BYTES;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("column \"%s\" has type %s, which cannot be an element",
+							NameStr(column->name), format_type_be(column->type)),
+					 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or"
+							   " bytea.")));
+	}
+	pg_unreachable();
+}
+
+TypeCacheEntry *
+fav_check_key(const FavColumn *column)
+{
+	TypeCacheEntry *type = lookup_type_cache(column->type,
+											 TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
+											 TYPECACHE_LT_OPR | TYPECACHE_CMP_PROC_FINFO);
+
+	if (type->typtype == TYPTYPE_COMPOSITE || column->type == RECORDOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has composite type %s, which cannot be a key",
+						NameStr(column->name), format_type_be(column->type))));
+	if (!OidIsValid(type->btree_opf) || !OidIsValid(type->eq_opr) ||
+		!OidIsValid(type->lt_opr) || !OidIsValid(type->cmp_proc_finfo.fn_oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has type %s, which cannot be a key",
+						NameStr(column->name), format_type_be(column->type)),
+				 errdetail("The type has no default btree operator class.")));
+	return type;
+}
+
+/* Does the index keep pairs from repeating, by the same equality of keys as ours? */
+static bool
+is_unique_on_pair(Relation index, const FavAttachment *attachment)
+{
+	Form_pg_index form = index->rd_index;
+	bool		has_key = false;
+	bool		has_element = false;
+	int			i;
+
+	if (!form->indisunique || !form->indisvalid || form->indnkeyatts != 2 ||
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		return false;
+	for (i = 0; i < 2; i++)
+	{
+		bool		is_key = form->indkey.values[i] == attachment->key.number;
+		const FavColumn *column = is_key ? &attachment->key : &attachment->element;
+		TypeCacheEntry *type = lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY);
+
+		if (form->indkey.values[i] != column->number ||
+			index->rd_indcollation[i] != column->collation ||
+			index->rd_opfamily[i] != type->btree_opf)
+			return false;
+		has_key |= is_key;
+		has_element |= !is_key;
+	}
+	return has_key && has_element;
+}
+
+/*
+ * Can the source have a pair but once?  Each child by inheritance has indexes of its own.
+ * This locks the source, so an insert does not call it: a parallel restore may be loading
+ * the partitions of a source whose primary key is being made.
+ */
+bool
+fav_has_unique_pairs(FavAttachment *attachment)
+{
+	Relation	source;
+	ListCell   *cell;
+
+	if (attachment->is_unique_known)
+		return attachment->is_unique;
+	source = table_open(attachment->source, AccessShareLock);
+	if (source->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || !source->rd_rel->relhassubclass)
+		foreach(cell, RelationGetIndexList(source))
+		{
+			Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+			attachment->is_unique |= is_unique_on_pair(index, attachment);
+			index_close(index, AccessShareLock);
+		}
+	table_close(source, AccessShareLock);
+	attachment->is_unique_known = true;
+	return attachment->is_unique;
+}

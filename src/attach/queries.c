@@ -1,0 +1,321 @@
+/*
+ * queries.c
+ *		The texts of queries, and executing them.
+ *
+ * Every name in a query is qualified: the search_path has no say.
+ */
+#include "attach.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_operator.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+const char *
+fav_element_type_name(FavKind kind)
+{
+	switch (kind)
+	{
+		case FAV_KIND_INTEGER:
+			return "pg_catalog.int8";
+		case FAV_KIND_TEXT:
+			return "pg_catalog.text";
+		case FAV_KIND_UUID:
+			return "pg_catalog.uuid";
+		default:
+			return "pg_catalog.bytea";
+	}
+}
+
+/*
+ * Texts
+ */
+
+char *
+fav_relation_name(Oid relation)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+									  get_rel_name(relation));
+}
+
+static const char *
+levels_column(const FavAttachment *attachment, AttrNumber number)
+{
+	return quote_identifier(get_attname(attachment->levels, number, false));
+}
+
+/* The equality of keys. */
+static char *
+equality(const FavAttachment *attachment)
+{
+	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(attachment->key_type->eq_opr));
+	Form_pg_operator form;
+	char	   *text;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator %u", attachment->key_type->eq_opr);
+	form = (Form_pg_operator) GETSTRUCT(tuple);
+	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
+					NameStr(form->oprname));
+	ReleaseSysCache(tuple);
+	return text;
+}
+
+/* What a word in braces stands for; NULL if it is none of ours. */
+static const char *
+replacement(const FavAttachment *attachment, const char *word)
+{
+	if (strcmp(word, "fav") == 0)
+		return quote_identifier(get_namespace_name(attachment->schema));
+	if (strcmp(word, "levels") == 0)
+		return fav_relation_name(attachment->levels);
+	if (strcmp(word, "source") == 0)
+		return fav_relation_name(attachment->source);
+	if (strcmp(word, "'levels'") == 0)
+		return quote_literal_cstr(fav_relation_name(attachment->levels));
+	if (strcmp(word, "'source'") == 0)
+		return quote_literal_cstr(fav_relation_name(attachment->source));
+
+	/* columns of the source */
+	if (strcmp(word, "k") == 0)
+		return quote_identifier(NameStr(attachment->key.name));
+	if (strcmp(word, "e") == 0)
+		return quote_identifier(NameStr(attachment->element.name));
+
+	/* columns of the levels table, which are known by their place */
+	if (strcmp(word, "key") == 0)
+		return levels_column(attachment, FAV_LEVELS_KEY);
+	if (strcmp(word, "base") == 0)
+		return levels_column(attachment, FAV_LEVELS_BASE);
+	if (strcmp(word, "middle") == 0)
+		return levels_column(attachment, FAV_LEVELS_MIDDLE);
+	if (strcmp(word, "recent") == 0)
+		return levels_column(attachment, FAV_LEVELS_RECENT);
+
+	/* the equality of keys, and what makes a key of a domain fit for it */
+	if (strcmp(word, "=") == 0)
+		return equality(attachment);
+	if (strcmp(word, "::key") == 0)
+		return attachment->key.is_domain ?
+			psprintf("::%s", format_type_extended(attachment->key.type, -1,
+												  FORMAT_TYPE_FORCE_QUALIFY)) : "";
+
+	/* the type of elements, and what makes them the same if their bytes are */
+	if (strcmp(word, "::element") == 0)
+		return psprintf("::%s", fav_element_type_name(attachment->kind));
+	if (strcmp(word, "collate") == 0)
+		return OidIsValid(attachment->element.collation) ? " COLLATE pg_catalog.\"C\"" : "";
+	return NULL;
+}
+
+/*
+ * A query with its words in braces replaced.  Names that are put in may have braces of their
+ * own, so the result must not be given to this a second time.
+ */
+char *
+fav_query(const FavAttachment *attachment, const char *text)
+{
+	StringInfoData result;
+	const char *end;
+
+	initStringInfo(&result);
+	for (; *text != '\0'; text = end + 1)
+	{
+		const char *with;
+
+		end = text;
+		if (*text != '{')
+		{
+			appendStringInfoChar(&result, *text);
+			continue;
+		}
+		end = strchr(text, '}');
+		with = end == NULL ? NULL : replacement(attachment, pnstrdup(text + 1, end - text - 1));
+		if (with == NULL)
+			elog(ERROR, "unknown word in query: %s", text);
+		appendStringInfoString(&result, with);
+	}
+	return result.data;
+}
+
+/*
+ * Plans that are kept
+ */
+
+/* Nobody has written the row since it was read. */
+#define THIS_VERSION \
+	" WHERE ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3" \
+	" AND {key}{::key} {=} $1"
+
+/*
+ * Parameters: k is a key, e an array of elements, f a filter, t a ctid, x an xmin, r an error
+ * rate, s a seed.
+ */
+static const struct
+{
+	const char *text;
+	const char *parameters;
+}			queries[FAV_NQUERIES] =
+{
+	[FAV_QUERY_LOCK] = {
+		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin FROM ONLY {levels}"
+		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "k"
+	},
+	[FAV_QUERY_INSERT] = {
+		"INSERT INTO {levels} ({key}, {base}, {recent}) VALUES ($1, $2, $3)"
+		" ON CONFLICT ({key}) DO NOTHING", "kff"
+	},
+	[FAV_QUERY_SET_RECENT] = {
+		"UPDATE ONLY {levels} SET {recent} = $4" THIS_VERSION, "ktxf"
+	},
+	[FAV_QUERY_SET_MIDDLE] = {
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5" THIS_VERSION, "ktxff"
+	},
+	[FAV_QUERY_SET_BASE] = {
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
+		"ktxfff"
+	},
+	[FAV_QUERY_LOOK_UP] = {
+		"SELECT {e} FROM {source} WHERE {k}{::key} {=} $1 AND {e} OPERATOR(pg_catalog.=) ANY ($2)",
+		"ke"
+	},
+	[FAV_QUERY_BUILD] = {
+		"SELECT {fav}.fav_base({e}{::element}, $2, $3) FROM {source}"
+		" WHERE {k}{::key} {=} $1 AND {e} IS NOT NULL", "krs"
+	},
+};
+
+static Oid
+parameter_type(const FavAttachment *attachment, char parameter)
+{
+	switch (parameter)
+	{
+		case 'k':
+			return attachment->key.type;
+		case 'e':
+			return get_array_type(attachment->element.type);
+		case 't':
+			return TIDOID;
+		case 'x':
+			return XIDOID;
+		case 'r':
+			return FLOAT8OID;
+		case 's':
+			return INT8OID;
+		default:
+			return get_atttype(attachment->levels, FAV_LEVELS_RECENT);
+	}
+}
+
+/* As the owner, who must be in charge already: planning may run code of the tables. */
+static SPIPlanPtr
+get_plan(FavAttachment *attachment, FavQuery query)
+{
+	const char *parameters = queries[query].parameters;
+	int			count = (int) strlen(parameters);
+	Oid			types[6];
+	SPIPlanPtr	plan = attachment->plans[query];
+	char	   *text;
+	int			i;
+
+	Assert(GetUserId() == attachment->owner);
+	if (plan != NULL)
+		return plan;
+	for (i = 0; i < count; i++)
+		types[i] = parameter_type(attachment, parameters[i]);
+	text = fav_query(attachment, queries[query].text);
+
+	/* A custom plan would know no better: the key decides. */
+	plan = SPI_prepare_cursor(text, count, types, CURSOR_OPT_GENERIC_PLAN);
+	if (plan == NULL || SPI_keepplan(plan) != 0)
+		elog(ERROR, "SPI_prepare failed: %s: %s", SPI_result_code_string(SPI_result), text);
+	attachment->plans[query] = plan;
+	return plan;
+}
+
+/*
+ * Execution.  The memory context stays as it is; SPI would leave its own.
+ */
+
+/*
+ * A query about one key.  Returns how many rows there were.
+ *
+ * Those about the source are in the latest snapshot.  At REPEATABLE READ the one of the
+ * transaction may be older than the row of the key, if this transaction has made it.  If
+ * it has not, the row has not changed since, and both snapshots see the same pairs.
+ */
+uint64
+fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char *nulls,
+			int expected)
+{
+	MemoryContext context = CurrentMemoryContext;
+	bool		is_of_source = query == FAV_QUERY_LOOK_UP || query == FAV_QUERY_BUILD;
+	int			guc_level = 0;
+	SPIPlanPtr	plan;
+	int			status;
+
+	/* The plan is kept for the session, and a table that is small now may grow. */
+	if (is_of_source || query == FAV_QUERY_LOCK)
+	{
+		guc_level = NewGUCNestLevel();
+		(void) set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+	}
+	plan = get_plan(attachment, query);
+	if (is_of_source)
+		PushActiveSnapshot(GetLatestSnapshot());
+	status = SPI_execute_snapshot(plan, values, nulls,
+								  is_of_source ? GetActiveSnapshot() : InvalidSnapshot,
+								  InvalidSnapshot, false, true, 0);
+	if (is_of_source)
+		PopActiveSnapshot();
+	if (guc_level > 0)
+		AtEOXact_GUC(false, guc_level);
+	if (status != expected)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("a query on the tables of an attached filter gave an unexpected result"),
+				 errdetail("The result was %s. A rule of one of the tables may have replaced"
+						   " the query.", SPI_result_code_string(status))));
+	MemoryContextSwitchTo(context);
+	return SPI_processed;
+}
+
+/*
+ * Any other query, in the given snapshot; InvalidSnapshot is the latest, whatever the
+ * isolation level.  Returns how many rows there were.
+ */
+uint64
+fav_execute_in(Snapshot snapshot, const char *text, int nvalues, Oid *types, Datum *values)
+{
+	MemoryContext context = CurrentMemoryContext;
+	SPIPlanPtr	plan = SPI_prepare(text, nvalues, types);
+	int			status;
+
+	if (plan == NULL)
+		elog(ERROR, "SPI_prepare failed: %s: %s", SPI_result_code_string(SPI_result), text);
+	PushActiveSnapshot(snapshot == InvalidSnapshot ? GetLatestSnapshot() : snapshot);
+	status = SPI_execute_snapshot(plan, values, NULL, GetActiveSnapshot(), InvalidSnapshot, false,
+								  true, 0);
+	PopActiveSnapshot();
+	if (status < 0)
+		elog(ERROR, "SPI_execute_snapshot failed: %s: %s", SPI_result_code_string(status), text);
+	MemoryContextSwitchTo(context);
+	return SPI_processed;
+}
+
+/* A utility command. */
+void
+fav_run(const char *command)
+{
+	int			status = SPI_execute(command, false, 0);
+
+	if (status < 0)
+		elog(ERROR, "SPI_execute failed: %s: %s", SPI_result_code_string(status), command);
+}
