@@ -4,6 +4,7 @@
  */
 #include "attach.h"
 
+#include "catalog/pg_type.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -165,6 +166,24 @@ fav_attach(PG_FUNCTION_ARGS)
 	PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
 }
 
+/* A trigger alone proves nothing: anybody can make one on their own table that names another. */
+static void
+check_may_drop(Oid schema, Oid source, Oid levels)
+{
+	Oid			fav = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+									  ObjectIdGetDatum(schema));
+
+	if (fav_owner_of(levels) != fav_owner_of(source) ||
+		get_rel_relkind(levels) != RELKIND_RELATION ||
+		get_atttype(levels, FAV_LEVELS_RECENT) != fav)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" does not hold filters of table \"%s\"",
+						get_rel_name(levels), get_rel_name(source)),
+				 errdetail("It has another owner, or not the columns of a levels table."),
+				 errhint("Give both tables one owner, or drop the trigger that names it.")));
+}
+
 /*
  * fav_detach(source, name).  The filters go, too: from the next write on they would be wrong,
  * and nobody would be told.
@@ -181,6 +200,7 @@ fav_detach(PG_FUNCTION_ARGS)
 	levels = fav_choose_levels(schema, source,
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	fav_check_owner(levels);
+	check_may_drop(schema, source, levels);
 	fav_become_owner(&role, fav_owner_of(levels));
 	fav_drop_objects(schema, levels);
 	fav_become_caller(&role);

@@ -85,6 +85,7 @@ find_collection(const FavAttachment *attachment, int nest_level)
 		Collection *collection = lfirst(cell);
 
 		if (collection->attachment->levels != attachment->levels ||
+			collection->attachment->source != attachment->source ||
 			collection->nest_level != nest_level || !collection->is_open)
 			continue;
 		check_collection(collection);
