@@ -358,7 +358,8 @@ fetch(FavReader *reader, uint64 offset, size_t length)
 }
 
 /*
- * Binary search in the deleted list, a page at a time.  Hashes are spread evenly,
+ * Binary search in the tombstones, a page at a time.  They ascend: a value of which only the
+ * head is loaded has slices, or more tombstones than a short list.  Hashes are spread evenly,
  * so the right page is guessed first; mostly it is the only one.  After that the
  * rest is halved: somebody may have chosen the hashes.
  */
@@ -368,14 +369,14 @@ fetch_is_deleted(FavReader *reader, uint64_t hash)
 	const FavFilter *filter = &reader->filter;
 	const uint32_t page = 256;
 	uint32_t	low = 0;
-	uint32_t	high = filter->ndeleted;
+	uint32_t	high = filter->ntombstones;
 	uint32_t	guess = (uint32_t) ((hash >> 32) * high >> 32);
 
 	for (; low < high; guess = low + (high - low) / 2)
 	{
 		uint32_t	first = Max(low, guess < page / 2 ? 0 : guess - page / 2);
 		uint32_t	count = Min(page, high - first);
-		struct varlena *hashes = fetch(reader, filter->deleted_offset + 8 * (uint64) first, 8 * count);
+		struct varlena *hashes = fetch(reader, filter->tombstones_offset + 8 * (uint64) first, 8 * count);
 		const uint8_t *list = (const uint8_t *) VARDATA_ANY(hashes);
 		bool		found = fav_hashes_contain(list, count, hash);
 		uint64_t	smallest = fav_load64(list);
@@ -399,11 +400,11 @@ fav_reader_excludes(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;
 
-	if (filter->ndeleted == 0)
+	if (filter->ntombstones == 0)
 		return false;
 	if (!fav_reader_is_loaded(reader))
 		return fetch_is_deleted(reader, hash);
-	return fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+	return fav_has_tombstone(filter, hash);
 }
 
 bool

@@ -129,7 +129,7 @@ extern bool fav_reader_excludes(FavReader *reader, uint64_t hash);
 static inline bool
 fav_reader_is_loaded(const FavReader *reader)
 {
-	return reader->filter.deleted != NULL;
+	return reader->filter.tombstones != NULL;
 }
 
 /*

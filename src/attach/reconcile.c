@@ -266,7 +266,7 @@ is_below_recent(KeyRow *row, uint64_t hash)
 static bool
 recent_excludes(const FavFilter *recent, uint64_t hash)
 {
-	return recent->ndeleted > 0 && fav_hashes_contain(recent->deleted, recent->ndeleted, hash);
+	return fav_has_tombstone(recent, hash);
 }
 
 static bool
@@ -320,7 +320,7 @@ leave_out_what_is_reported(KeyRow *row, Touched *touched)
 static bool
 fits_recent(const KeyRow *row, const Touched *touched)
 {
-	return row->recent.nrecent + row->recent.ndeleted + (uint32_t) touched->npresent +
+	return row->recent.nrecent + row->recent.ntombstones + (uint32_t) touched->npresent +
 		(uint32_t) touched->nabsent <= FAV_RECENT_MAX;
 }
 
@@ -375,7 +375,7 @@ middle_capacity(const KeyRow *row)
 static bool
 fits_middle(const KeyRow *row, const Touched *touched)
 {
-	uint64		count = row->recent.nrecent + row->recent.ndeleted + touched->npresent + touched->nabsent;
+	uint64		count = row->recent.nrecent + row->recent.ntombstones + touched->npresent + touched->nabsent;
 
 	if (row->middle != NULL)
 		count += fav_middle_count(&row->middle->filter);

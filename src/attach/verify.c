@@ -127,8 +127,8 @@ explain(Explained *explained, const FavFilter *level)
 {
 	uint32_t	i;
 
-	for (i = 0; i < level->ndeleted; i++)
-		explained->hashes[explained->count++] = fav_load64(level->deleted + 8 * (size_t) i);
+	for (i = 0; i < level->ntombstones; i++)
+		explained->hashes[explained->count++] = fav_load64(level->tombstones + 8 * (size_t) i);
 }
 
 /* How many elements the unexplained bits of a slice are worth. */
@@ -222,7 +222,7 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	for (i = 0; i < 3; i++)
 	{
 		there[i] = open_level(tuple, descriptor, (int) i + 2, &levels[i]);
-		most += there[i] ? levels[i].ndeleted : 0;
+		most += there[i] ? levels[i].ntombstones : 0;
 	}
 	if (!there[2])
 		return 0;

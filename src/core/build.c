@@ -84,6 +84,7 @@ fav_editor_build_spans(FavEditor *editor, const FavParams *params, const FavSpan
 		if (status != FAV_OK)
 			break;
 		editor->filter.nslices = 1;
+		fav_tombstones_reorder(editor);
 		for (i = 0; i < nspans; i++)
 			fill_slice(editor, editor->own_blocks[0], spans[i].hashes, spans[i].count, NULL);
 		if (only_slice_fits(editor))
@@ -121,6 +122,7 @@ fav_editor_begin_build(FavEditor *editor, const FavParams *params, size_t count)
 	slice->bits_set = 0;
 	slice->offset = 0;
 	editor->filter.nslices = 1;
+	fav_tombstones_reorder(editor);
 	editor->zeroed = 0;
 	return FAV_OK;
 }
@@ -165,7 +167,7 @@ fav_editor_take_value(FavEditor *editor)
 	uint8_t    *value = editor->own_value;
 
 	if (value == NULL || filter->nslices != 1 || filter->slices[0].blocks != value + ONLY_BLOCKS_AT ||
-		filter->nrecent > 0 || filter->ndeleted > 0)
+		filter->nrecent > 0 || filter->ntombstones > 0)
 		return NULL;
 	fav_write_head(filter, value + FAV_VALUE_PREFIX);
 	editor->own_value = NULL;

@@ -22,7 +22,6 @@
  * home, and y is hidden instead of cleared.  docs/ALGORITHM.md has the long form.
  */
 #include "filter.h"
-#include "deleted.h"
 #include "room.h"
 #include "sizing.h"
 
@@ -57,12 +56,9 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->filter = *source;
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
 	editor->own_value = NULL;
-	editor->own_deleted = NULL;
-	fav_table_init(&editor->changed_deleted);
-	editor->fresh = NULL;
-	editor->nfresh = editor->fresh_room = 0;
 	editor->npending = 0;
 	editor->changed = false;
+	fav_tombstones_open(editor);
 	editor->filter.recent = end - 8 * source->nrecent;
 	if (source->nrecent > 0)
 		memcpy(end - 8 * source->nrecent, source->recent, 8 * source->nrecent);
@@ -81,11 +77,7 @@ fav_editor_close(FavEditor *editor)
 			fav_free(editor->own_blocks[i]);
 	if (editor->own_value != NULL)
 		fav_free(editor->own_value);
-	if (editor->own_deleted != NULL)
-		fav_free(editor->own_deleted);
-	fav_table_close(&editor->changed_deleted);
-	if (editor->fresh != NULL)
-		fav_free(editor->fresh);
+	fav_tombstones_close(editor);
 }
 
 void
@@ -95,11 +87,8 @@ fav_editor_replace(FavEditor *editor, const FavEditor *next)
 	uint32_t	i;
 	uint32_t	j;
 
-	fav_table_replace(&old.changed_deleted, &editor->changed_deleted);
-
 	/* what `next` only borrowed changes hands */
 	*editor = *next;
-	fav_table_replace(&editor->changed_deleted, &next->changed_deleted);
 	editor->filter.recent = editor->own_recent + sizeof(editor->own_recent) -
 		8 * editor->filter.nrecent;
 	for (i = 0; i < editor->filter.nslices; i++)
@@ -111,11 +100,7 @@ fav_editor_replace(FavEditor *editor, const FavEditor *next)
 			}
 	editor->own_value = old.own_value;
 	old.own_value = NULL;
-	if (editor->own_deleted == NULL && editor->filter.deleted == old.own_deleted)
-	{
-		editor->own_deleted = old.own_deleted;
-		old.own_deleted = NULL;
-	}
+	fav_tombstones_moved(editor);
 	fav_editor_close(&old);
 }
 
@@ -306,6 +291,7 @@ flush(FavEditor *editor)
 	if (spare_blocks != NULL)
 		fav_free(spare_blocks);
 
+	fav_tombstones_reorder(editor);
 	filter->nrecent = 0;
 	filter->recent = editor->own_recent + sizeof(editor->own_recent);
 	fav_sketch_clear(&editor->sketch);
@@ -333,8 +319,10 @@ drop_empty_slices(FavEditor *editor)
 	}
 	filter->nslices = 0;
 	filter->elements = 0;
-	if (!filter->has_excluded)
-		fav_editor_clear_deleted(editor);
+	if (filter->has_excluded)
+		fav_tombstones_reorder(editor);
+	else
+		fav_tombstones_replace(editor, NULL, 0);
 }
 
 /*
@@ -357,7 +345,7 @@ fav_editor_contains(FavEditor *editor, uint64_t hash)
 		if (editor->pending[i] == hash)
 			return false;
 	return in_recent(editor, hash) ||
-		(fav_slices_report(&editor->filter, hash) && !fav_editor_is_deleted(editor, hash));
+		(fav_slices_report(&editor->filter, hash) && !fav_editor_has_tombstone(editor, hash));
 }
 
 /* Take a hash out of recent, if it is there. */
@@ -382,6 +370,16 @@ remove_recent(FavEditor *editor, uint64_t hash)
 	return false;
 }
 
+/* Add a tombstone, for which memory was reserved. */
+static void
+hide(FavEditor *editor, uint64_t hash)
+{
+	if (!fav_tombstones_add(editor, hash))
+		return;
+	fav_count_out(&editor->filter, 1);
+	editor->changed = true;
+}
+
 /*
  * Take an element out of the slice that is its home, and may be written to.  Nobody looks
  * whether it is deleted already: then it has at most one bit in an unmarked region there,
@@ -396,8 +394,8 @@ take(FavEditor *editor, uint32_t home, uint64_t hash)
 	bool		stays = fav_stays(slice, own);
 	bool		gone = own != FAV_NOT_REPORTED && !stays;
 
-	/* Here and below: what cannot be predicted is written without a branch. */
-	fav_editor_hide(editor, hash, stays);
+	if (stays)
+		hide(editor, hash);
 	fav_count_out(filter, gone);
 	editor->changed |= gone;
 	if (slice->bits_set == 0)
@@ -430,7 +428,7 @@ hide_everywhere(FavEditor *editor, uint64_t hash)
 		fav_slice_claim(&filter->slices[i], editor->own_blocks[i], region_size, hash);
 		editor->changed = true;
 	}
-	fav_editor_hide(editor, hash, true);
+	hide(editor, hash);
 	return FAV_OK;
 }
 
@@ -447,14 +445,14 @@ del_anywhere(FavEditor *editor, uint64_t hash)
 	prefetch_blocks(filter, hash);
 	reporting = fav_reporting(filter, hash, 2, &home);
 	if (reporting > 0)
-		status = fav_editor_prepare_hide(editor, 1);
+		status = fav_tombstones_reserve(editor, 1);
 	if (status == FAV_OK && reporting == 1 && !recent)
 	{
 		status = fav_editor_own_slice(editor, home);
 		if (status == FAV_OK)
 			take(editor, home, hash);
 	}
-	else if (status == FAV_OK && reporting > 0 && (recent || !fav_editor_is_deleted(editor, hash)))
+	else if (status == FAV_OK && reporting > 0 && (recent || !fav_editor_has_tombstone(editor, hash)))
 	{
 		/* An element in recent need not have a home: what a slice reports may be a false positive. */
 		status = hide_everywhere(editor, hash);
@@ -477,13 +475,18 @@ take_many(FavEditor *editor, const uint64_t *hashes, uint32_t count)
 {
 	FavFilter  *filter = &editor->filter;
 	FavSlice   *slice = &filter->slices[0];
-	FavStatus	status = fav_editor_prepare_hide(editor, count);
+	FavStatus	status = fav_tombstones_reserve(editor, count);
+	uint64_t	staying[FAV_DEL_AT_ONCE];
+	size_t		nstaying;
 	size_t		gone;
+	size_t		i;
 
 	if (status != FAV_OK)
 		return status;
-	editor->nfresh += (uint32_t) fav_slice_take_many(slice, editor->own_blocks[0], filter->params.region_size,
-													 hashes, count, editor->fresh + editor->nfresh, &gone);
+	nstaying = fav_slice_take_many(slice, editor->own_blocks[0], filter->params.region_size,
+								   hashes, count, staying, &gone);
+	for (i = 0; i < nstaying; i++)
+		hide(editor, staying[i]);
 	fav_count_out(filter, gone);
 	editor->changed |= gone > 0;
 	if (slice->bits_set == 0)
@@ -502,7 +505,7 @@ del_pending(FavEditor *editor)
 	/* An excluded element is absent already, and bits that report it may be another's. */
 	for (i = 0; editor->filter.has_excluded && i < editor->npending;)
 	{
-		if (fav_editor_is_deleted(editor, editor->pending[i]))
+		if (fav_editor_has_tombstone(editor, editor->pending[i]))
 			editor->pending[i] = editor->pending[--editor->npending];
 		else
 			i++;
@@ -561,9 +564,9 @@ fav_editor_add(FavEditor *editor, uint64_t hash)
 		if (status != FAV_OK)
 			return status;
 	}
-	if (fav_editor_is_deleted(editor, hash))
+	if (fav_editor_has_tombstone(editor, hash))
 	{
-		status = fav_editor_unhide(editor, hash);
+		status = fav_tombstones_remove(editor, hash);
 		if (status != FAV_OK)
 			return status;
 		if (fav_slices_report(filter, hash))
@@ -585,21 +588,19 @@ fav_editor_exclude(FavEditor *editor, uint64_t hash)
 	FavStatus	status = del_pending(editor);
 
 	if (status == FAV_OK)
-		status = fav_editor_prepare_hide(editor, 1);
+		status = fav_tombstones_reserve(editor, 1);
 	if (status != FAV_OK)
 		return status;
 	remove_recent(editor, hash);
-	if (fav_editor_is_deleted(editor, hash))
+	if (fav_editor_has_tombstone(editor, hash))
 		return FAV_OK;
 
 	editor->filter.has_excluded = true;
 
-	/* Room was made above; finding out whether it is deleted has only made more. */
-	fav_editor_hide(editor, hash, true);
-
 	/* A tombstone counts as an element that goes.  This one may never have been there. */
 	if (!fav_slices_report(&editor->filter, hash))
 		fav_count_in(&editor->filter);
+	hide(editor, hash);
 	return FAV_OK;
 }
 
@@ -651,7 +652,9 @@ fav_editor_finish(FavEditor *editor, const FavFilter **result)
 	FavStatus	status = del_pending(editor);
 
 	if (status == FAV_OK)
-		status = fav_editor_list_deleted(editor);
+		status = fav_tombstones_merge(editor);
+	if (status == FAV_OK)
+		fav_tombstones_reorder(editor);
 	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
 		status = FAV_TOO_LARGE;
 	*result = &editor->filter;

@@ -14,7 +14,7 @@
 
 #include "format.h"
 #include "slice.h"
-#include "table.h"
+#include "tombstones.h"
 
 /*
  * Memory comes from the program that embeds the core.  fav_alloc() may return
@@ -41,12 +41,8 @@ typedef struct FavEditor
 	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* NULL: the slice is untouched */
 	uint8_t    *own_value;		/* the slice is in there as it was built; NULL: none is */
 	size_t		zeroed;			/* so many bytes of its blocks are ready to be filled */
-	uint8_t    *own_deleted;	/* the list of the filter; NULL: it is untouched */
-	bool		changed;		/* anything at all, since it was opened; certain once it is finished */
-	FavTable	changed_deleted;	/* hashes for which the list is wrong */
-	uint64_t   *fresh;			/* hashes that were deleted lately, see deleted.h; NULL: no room yet */
-	uint32_t	nfresh;
-	uint32_t	fresh_room;
+	bool		changed;		/* anything at all, since it was opened */
+	FavTombstones tombstones;
 	uint64_t	pending[FAV_DEL_AT_ONCE];	/* to be deleted: not in the set any more */
 	uint32_t	npending;
 	FavSketch	sketch;			/* of recent */
@@ -61,6 +57,17 @@ typedef struct FavEditor
 extern bool (*fav_recent_contains) (const uint8_t *recent, uint32_t count, uint64_t hash);
 extern uint32_t (*fav_reporting) (const FavFilter *filter, uint64_t hash, uint32_t enough,
 								  uint32_t *first);
+
+/* Does the filter have a tombstone for this hash?  Its tombstones must be loaded. */
+static inline bool
+fav_has_tombstone(const FavFilter *filter, uint64_t hash)
+{
+	if (filter->ntombstones == 0)
+		return false;
+	if (fav_tombstones_are_sorted(filter))
+		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
+	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
+}
 
 /* Reading (hot.c): is the hash in the filter? */
 extern bool (*fav_contains) (const FavFilter *filter, uint64_t hash);
@@ -245,12 +252,10 @@ fav_count_out(FavFilter *filter, uint64_t count)
 }
 
 /*
- * For union.c.  Make slice i writable; give the editor a deleted list of its own
- * (allocated by fav_alloc); let `next`, which was opened on the editor's filter,
+ * For union.c.  Make slice i writable; let `next`, which was opened on the editor's filter,
  * take its place.
  */
 extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
-extern void fav_editor_set_deleted(FavEditor *editor, uint8_t *list, uint32_t count);
 extern void fav_editor_replace(FavEditor *editor, const FavEditor *next);
 
 static inline void
@@ -309,9 +314,9 @@ fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
 	filter->recent = bytes + FAV_AT_RECENT;
 	params = bytes + fav_params_offset(filter->nrecent);
 	filter->params.seed = fav_load64(params + FAV_PARAMS_AT_SEED);
-	filter->ndeleted = fav_load32(params + FAV_PARAMS_AT_NDELETED);
-	filter->deleted = params + FAV_PARAMS_SIZE;
-	return fav_head_size(0, filter->nrecent) + 8 * (uint64_t) filter->ndeleted == size;
+	filter->ntombstones = fav_load32(params + FAV_PARAMS_AT_NTOMBSTONES);
+	filter->tombstones = params + FAV_PARAMS_SIZE;
+	return fav_head_size(0, filter->nrecent) + 8 * (uint64_t) filter->ntombstones == size;
 }
 
 /*
@@ -339,16 +344,16 @@ fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
 	filter->recent = bytes + FAV_AT_RECENT;
 	params = bytes + fav_params_offset(filter->nrecent);
 	filter->params.seed = fav_load64(params + FAV_PARAMS_AT_SEED);
-	filter->ndeleted = fav_load32(params + FAV_PARAMS_AT_NDELETED);
+	filter->ntombstones = fav_load32(params + FAV_PARAMS_AT_NTOMBSTONES);
 	entry = params + FAV_PARAMS_SIZE;
 	slice->nblocks = fav_load32(entry + FAV_SLICE_AT_NBLOCKS);
 	slice->k = entry[FAV_SLICE_AT_K];
 	slice->blocks = entry + FAV_SLICE_ENTRY_SIZE;
 	if (slice->nblocks < 1 || slice->k - 1 >= FAV_MAX_K ||
 		fav_head_size(1, filter->nrecent) + fav_slice_bytes(slice, filter->params.region_size) +
-		8 * (uint64_t) filter->ndeleted != size)
+		8 * (uint64_t) filter->ntombstones != size)
 		return false;
-	filter->deleted = slice->blocks + fav_slice_bytes(slice, filter->params.region_size);
+	filter->tombstones = slice->blocks + fav_slice_bytes(slice, filter->params.region_size);
 	return true;
 }
 

@@ -9,16 +9,18 @@
  *		parameters		36 bytes, FAV_PARAMS_AT_* below
  *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
  *		blocks			slice after slice, (region_size + 1) * 32 bytes a block
- *		deleted			8 bytes for each hash, ascending, unique
+ *		tombstones		8 bytes for each hash, unique; ascending, or the newest first
+ *						(fav_tombstones_are_sorted())
  *
  * All numbers are little endian, on disk and on the wire, on every machine.
  * There is no padding and nothing is aligned: numbers are read with
  * fav_load*(), which is a plain load where the machine allows it.
  *
- * Why this order: all that an add or a del changes in a small value stands at
- * its front (a new hash goes to the front of recent).  PostgreSQL leaves the end
- * that the old and the new row share out of the WAL record of an UPDATE, and so
- * logs 20 bytes of the value, not all of it.  What comes before the blocks, the
+ * Why this order: what one change writes is close together.  A new hash goes to the front
+ * of recent, next to the count in the front.  A new tombstone of a value without slices
+ * goes to the front of the tombstones, next to their count, the last of the parameters.
+ * PostgreSQL leaves what the old and the new row have in common before and after that out
+ * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.  What comes before the blocks, the
  * head, fits the first TOAST chunk of a big value, and tells where every block
  * is.
  */
@@ -46,13 +48,13 @@
 #define FAV_FLAG_EXCLUDED	1
 
 /* parameters, after recent: see fav_params_offset() */
-#define FAV_PARAMS_AT_NDELETED	0	/* u32 */
-#define FAV_PARAMS_AT_ELEMENTS	4	/* u64, elements in the slices; 0 while there
+#define FAV_PARAMS_AT_ELEMENTS	0	/* u64, elements in the slices; 0 while there
 									 * are none */
-#define FAV_PARAMS_AT_CAPACITY	12	/* u64, what the first slice is sized for: 1 ..
+#define FAV_PARAMS_AT_CAPACITY	8	/* u64, what the first slice is sized for: 1 ..
 									 * FAV_MAX_ELEMENTS */
-#define FAV_PARAMS_AT_SEED		20	/* u64, seed of the hash function */
-#define FAV_PARAMS_AT_ERROR_RATE 28 /* IEEE 754 double, above 0 and at most 1 */
+#define FAV_PARAMS_AT_SEED		16	/* u64, seed of the hash function */
+#define FAV_PARAMS_AT_ERROR_RATE 24 /* IEEE 754 double, above 0 and at most 1 */
+#define FAV_PARAMS_AT_NTOMBSTONES 32	/* u32 */
 #define FAV_PARAMS_SIZE			36
 
 /* front and parameters: the value of the empty filter */
@@ -133,13 +135,13 @@ typedef struct FavFilter
 {
 	FavParams	params;
 	uint64_t	elements;		/* in the slices, see fav_count() */
-	uint64_t	deleted_offset; /* of the deleted list within the value */
+	uint64_t	tombstones_offset; /* of the deleted list within the value */
 	uint32_t	nrecent;
-	uint32_t	ndeleted;
+	uint32_t	ntombstones;
 	uint32_t	nslices;
 	bool		has_excluded;	/* FAV_FLAG_EXCLUDED */
 	const uint8_t *recent;
-	const uint8_t *deleted;		/* NULL if not loaded */
+	const uint8_t *tombstones;	/* NULL if not loaded */
 	FavSlice	slices[FAV_MAX_SLICES];
 } FavFilter;
 
@@ -277,10 +279,20 @@ fav_head_size(uint32_t nslices, uint32_t nrecent)
 		(size_t) nrecent * 8;
 }
 
+/*
+ * The tombstones ascend, unless there are no slices and the list is short: then the newest
+ * comes first.
+ */
+static inline bool
+fav_tombstones_are_sorted(const FavFilter *filter)
+{
+	return filter->nslices > 0 || filter->ntombstones > FAV_RECENT_MAX;
+}
+
 static inline bool
 fav_is_empty(const FavFilter *filter)
 {
-	return filter->nrecent == 0 && filter->nslices == 0 && filter->ndeleted == 0;
+	return filter->nrecent == 0 && filter->nslices == 0 && filter->ntombstones == 0;
 }
 
 /*

@@ -53,7 +53,7 @@ typedef bool (*Contains) (const FavAsker *asker, uint64_t hash);
 static NOINLINE bool
 contains_reported(const FavFilter *filter, uint64_t hash)
 {
-	return !fav_hashes_contain(filter->deleted, filter->ndeleted, hash) ||
+	return !fav_has_tombstone(filter, hash) ||
 		fav_recent_contains(filter->recent, filter->nrecent, hash);
 }
 
@@ -106,7 +106,7 @@ contains(const FavFilter *filter, uint64_t hash, LaneHasAll has_all, LaneHasSome
 	else
 		reported = count_reporting(filter, hash, 1, &which, has_all, has_some) > 0;
 	if (reported)
-		return filter->ndeleted == 0 || contains_reported(filter, hash);
+		return filter->ntombstones == 0 || contains_reported(filter, hash);
 	return filter->nrecent > 0 && fav_recent_contains(filter->recent, filter->nrecent, hash);
 }
 
@@ -406,7 +406,7 @@ fav_asker_init(FavAsker *asker, const FavFilter *filter)
 #endif
 	choose_answers(asker, usual, avx2);
 	asker->filter = filter;
-	asker->none_deleted = filter->ndeleted == 0;
+	asker->none_deleted = filter->ntombstones == 0;
 	asker->blocks = NULL;
 	asker->nblocks = 0;
 	asker->second_words = NULL;

@@ -3,7 +3,6 @@
  *		See levels.h.
  */
 #include "levels.h"
-#include "deleted.h"
 #include "sizing.h"
 
 /* A small middle costs next to nothing, so a small base need not be rebuilt often. */
@@ -20,8 +19,7 @@
 static bool
 excludes(const FavFilter *filter, uint64_t hash)
 {
-	return filter != NULL && filter->ndeleted > 0 &&
-		fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+	return filter != NULL && fav_has_tombstone(filter, hash);
 }
 
 bool
@@ -59,9 +57,9 @@ fav_levels_add(FavEditor *level, uint64_t hash)
 {
 	FavStatus	status;
 
-	if (!fav_editor_is_deleted(level, hash))
+	if (!fav_editor_has_tombstone(level, hash))
 		return fav_editor_add(level, hash);
-	status = fav_editor_unhide(level, hash);
+	status = fav_tombstones_remove(level, hash);
 	if (status == FAV_OK && fav_slices_report(&level->filter, hash))
 		fav_count_in(&level->filter);
 	level->changed = true;
@@ -77,8 +75,8 @@ fav_levels_push(FavEditor *middle, const FavFilter *recent)
 	/* oldest first */
 	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
 		status = fav_levels_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
-	for (i = 0; i < recent->ndeleted && status == FAV_OK; i++)
-		status = fav_editor_exclude(middle, fav_load64(recent->deleted + 8 * (size_t) i));
+	for (i = recent->ntombstones; i-- > 0 && status == FAV_OK;)
+		status = fav_editor_exclude(middle, fav_load64(recent->tombstones + 8 * (size_t) i));
 	return status == FAV_OK ? fav_editor_flush(middle) : status;
 }
 
@@ -103,7 +101,7 @@ fav_levels_kind(const FavLevels *levels)
 }
 
 /*
- * Join two ascending lists, without what recent says was added.  Counts the hashes that
+ * Join two lists to an ascending one, without what recent says was added.  Counts the hashes that
  * hide an element of a lower level.  Middle's own hidden elements are not among its
  * count any more.
  */
@@ -113,20 +111,24 @@ join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
 	uint32_t	i = 0;
 	uint32_t	j = 0;
 	uint32_t	count = 0;
-	uint32_t	nmiddle = middle != NULL ? middle->ndeleted : 0;
+	uint32_t	nmiddle = middle != NULL ? middle->ntombstones : 0;
+	uint8_t		middle_copy[FAV_RECENT_MAX * 8];
+	uint8_t		recent_copy[FAV_RECENT_MAX * 8];
+	const uint8_t *of_recent = fav_sorted_tombstones(recent, recent_copy);
+	const uint8_t *of_middle_list = nmiddle > 0 ? fav_sorted_tombstones(middle, middle_copy) : NULL;
 
 	*hidden = 0;
-	while (i < nmiddle || j < recent->ndeleted)
+	while (i < nmiddle || j < recent->ntombstones)
 	{
-		uint64_t	a = i < nmiddle ? fav_load64(middle->deleted + 8 * (size_t) i) : UINT64_MAX;
-		uint64_t	b = j < recent->ndeleted ? fav_load64(recent->deleted + 8 * (size_t) j) : UINT64_MAX;
+		uint64_t	a = i < nmiddle ? fav_load64(of_middle_list + 8 * (size_t) i) : UINT64_MAX;
+		uint64_t	b = j < recent->ntombstones ? fav_load64(of_recent + 8 * (size_t) j) : UINT64_MAX;
 		uint64_t	hash = a < b ? a : b;
 		bool		of_middle = i < nmiddle && a == hash;
 
 		if ((i + j) % FAV_PAUSE_HASHES == 0)
 			fav_pause();
 		i += of_middle;
-		j += j < recent->ndeleted && b == hash;
+		j += j < recent->ntombstones && b == hash;
 		if (fav_recent_contains(recent->recent, recent->nrecent, hash))
 			continue;
 		fav_store64(list + 8 * (size_t) count++, hash);
@@ -156,19 +158,19 @@ FavStatus
 fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones)
 {
 	const FavFilter *recent = levels->recent;
-	uint64_t	most = (uint64_t) recent->ndeleted + (levels->middle != NULL ? levels->middle->ndeleted : 0);
+	uint64_t	most = (uint64_t) recent->ntombstones + (levels->middle != NULL ? levels->middle->ntombstones : 0);
 	FavKind		kind = fav_levels_kind(levels);
 	uint64_t	hidden;
 	FavStatus	status;
 
 	*tombstones = NULL;
 	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) || recent->nslices > 0 ||
-		(levels->base != NULL && levels->base->ndeleted > 0))
+		(levels->base != NULL && levels->base->ntombstones > 0))
 		return FAV_MISMATCH;
 	*stack = *recent;
 	stack->params.kind = kind;
 	stack->has_excluded |= levels->middle != NULL && levels->middle->has_excluded;
-	stack->ndeleted = 0;
+	stack->ntombstones = 0;
 	status = chain_slices(stack, levels->base);
 	if (status == FAV_OK)
 		status = chain_slices(stack, levels->middle);
@@ -183,8 +185,8 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 		*tombstones = fav_alloc(most * 8);
 		if (*tombstones == NULL)
 			return FAV_NO_MEMORY;
-		stack->ndeleted = join_tombstones(levels->middle, recent, *tombstones, &hidden);
-		stack->deleted = *tombstones;
+		stack->ntombstones = join_tombstones(levels->middle, recent, *tombstones, &hidden);
+		stack->tombstones = *tombstones;
 		fav_count_out(stack, stack->nslices > 0 ? hidden : 0);
 	}
 	return fav_size(stack) > FAV_MAX_SIZE ? FAV_TOO_LARGE : FAV_OK;

@@ -46,7 +46,7 @@ extern uint64_t fav_middle_capacity(uint64_t base_elements);
 static inline uint64_t
 fav_middle_count(const FavFilter *middle)
 {
-	return middle->elements + middle->nrecent + middle->ndeleted;
+	return middle->elements + middle->nrecent + middle->ntombstones;
 }
 
 /*

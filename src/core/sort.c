@@ -182,7 +182,7 @@ fav_sort_hashes(uint64_t *hashes, size_t count, int bits, uint64_t *scratch)
 	}
 	for (i = 0; i < nbuckets; i++)
 	{
-		if (i % 64 == 0)
+		if (i % 32 == 0)
 			fav_pause();
 		sort_bucket(scratch + start, end[i] - start, shift, hashes + start);
 		start = end[i];

@@ -122,18 +122,23 @@ union_slices(FavEditor *editor, const FavFilter *other)
 
 /*
  * The deleted hashes of both that neither contains.  `a` is the filter before its
- * slices were merged; both lists ascend.
+ * slices were merged.
  */
 static FavStatus
 union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
-	uint64_t	most = (uint64_t) a->ndeleted + b->ndeleted;
+	uint64_t	most = (uint64_t) a->ntombstones + b->ntombstones;
+	uint8_t		copy_a[FAV_RECENT_MAX * 8];
+	uint8_t		copy_b[FAV_RECENT_MAX * 8];
+	const uint8_t *list_a = fav_sorted_tombstones(a, copy_a);
+	const uint8_t *list_b = fav_sorted_tombstones(b, copy_b);
 	uint32_t	in_a = 0;
 	uint32_t	in_b = 0;
 	uint32_t	kept = 0;
 	uint32_t	seen = 0;
 	uint8_t    *list;
 
+	fav_tombstones_reorder(editor);
 	if (most == 0)
 		return FAV_OK;
 	if (most * 8 > FAV_MAX_SIZE)
@@ -141,20 +146,20 @@ union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	list = fav_alloc(most * 8);
 	if (list == NULL)
 		return FAV_NO_MEMORY;
-	while (in_a < a->ndeleted || in_b < b->ndeleted)
+	while (in_a < a->ntombstones || in_b < b->ntombstones)
 	{
-		uint64_t	next_a = in_a < a->ndeleted ? fav_load64(a->deleted + 8 * (size_t) in_a) : UINT64_MAX;
-		uint64_t	next_b = in_b < b->ndeleted ? fav_load64(b->deleted + 8 * (size_t) in_b) : UINT64_MAX;
+		uint64_t	next_a = in_a < a->ntombstones ? fav_load64(list_a + 8 * (size_t) in_a) : UINT64_MAX;
+		uint64_t	next_b = in_b < b->ntombstones ? fav_load64(list_b + 8 * (size_t) in_b) : UINT64_MAX;
 		uint64_t	hash = next_a < next_b ? next_a : next_b;
 
 		if (seen++ % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		in_a += in_a < a->ndeleted && next_a == hash;
-		in_b += in_b < b->ndeleted && next_b == hash;
+		in_a += in_a < a->ntombstones && next_a == hash;
+		in_b += in_b < b->ntombstones && next_b == hash;
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			fav_store64(list + 8 * (size_t) kept++, hash);
 	}
-	fav_editor_set_deleted(editor, list, kept);
+	fav_tombstones_replace(editor, list, kept);
 	return FAV_OK;
 }
 

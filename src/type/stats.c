@@ -67,7 +67,7 @@ fav_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) filter->params.seed);
 	values[i++] = Int32GetDatum((int32) filter->nslices);
 	values[i++] = Int32GetDatum((int32) filter->nrecent);
-	values[i++] = Int32GetDatum((int32) filter->ndeleted);
+	values[i++] = Int32GetDatum((int32) filter->ntombstones);
 	values[i++] = Int64GetDatum((int64) (VARHDRSZ + fav_size(filter)));
 	values[i++] = Float8GetDatum(measure.fill);
 	values[i++] = Float8GetDatum(measure.error);

@@ -102,7 +102,7 @@ test_batches(void)
 	}
 	value_from_editor(&expected, &whole);
 	check_same("in the end", &value, &expected);
-	CHECK(value.filter.ndeleted > 0 && value.filter.nslices > 2);
+	CHECK(value.filter.ntombstones > 0 && value.filter.nslices > 2);
 	value_free(&expected);
 	value_free(&value);
 	fav_editor_close(&whole);

@@ -143,8 +143,8 @@ contains_slowly(const FavFilter *filter, uint64_t hash)
 		reported |= fav_block_contains(filter->slices[i].blocks +
 									   fav_slice_block_offset(&filter->slices[i], filter->params.region_size, hash),
 									   filter->params.region_size, filter->slices[i].k, hash);
-	for (i = 0; i < filter->ndeleted; i++)
-		deleted |= fav_load64(filter->deleted + 8 * i) == hash;
+	for (i = 0; i < filter->ntombstones; i++)
+		deleted |= fav_load64(filter->tombstones + 8 * i) == hash;
 	return reported && !deleted;
 }
 
@@ -193,15 +193,15 @@ check_contains(const char *name, ContainsOne contains_one, PrepareAsker prepare)
 			hashes[i] = next_random(&random);
 		/* some of the questions are for recent, some for deleted ones, some (made up) for both */
 		filter.nrecent = (uint32_t) random_below(&random, 41);
-		filter.ndeleted = run % 3 == 0 ? 0 : (uint32_t) random_below(&random, 41);
+		filter.ntombstones = run % 3 == 0 ? 0 : (uint32_t) random_below(&random, 41);
 		for (i = 0; i < 40; i++)
 		{
 			fav_store64(lists[0] + 8 * i, hashes[3 * i]);
 			fav_store64(lists[1] + 8 * i, hashes[4 * i]);
 		}
 		filter.recent = lists[0];
-		filter.deleted = lists[1];
-		qsort(lists[1], filter.ndeleted, 8, compare_hashes);
+		filter.tombstones = lists[1];
+		qsort(lists[1], filter.ntombstones, 8, compare_hashes);
 		prepare(&asker, &filter);
 		CHECK(!usual || asker.blocks == filter.slices[0].blocks);
 		for (i = 0; i < 160; i++)

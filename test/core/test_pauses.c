@@ -7,7 +7,6 @@
  * to pause does more between two pauses than is allowed (work.h says how that is
  * counted).
  */
-#include "deleted.h"
 #include "harness.h"
 #include "hash.h"
 #include "union.h"
@@ -54,8 +53,8 @@ make_listed(Value *value, const FavFilter *filter, const uint8_t *deleted, size_
 {
 	FavFilter	listed = *filter;
 
-	listed.deleted = deleted;
-	listed.ndeleted = (uint32_t) count;
+	listed.tombstones = deleted;
+	listed.ntombstones = (uint32_t) count;
 	value_from_filter(value, &listed);
 }
 
@@ -79,11 +78,11 @@ make_half(Value *value, const Sources *sources, const FavParams *params, size_t 
 }
 
 static void
-make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ndeleted)
+make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ntombstones)
 {
 	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	uint64_t	stride = UINT64_MAX / nhashes;
-	uint8_t    *deleted = malloc(8 * ndeleted);
+	uint8_t    *deleted = malloc(8 * ntombstones);
 	FavFilter	full;
 	FavEditor	editor;
 	Value		small;
@@ -107,14 +106,14 @@ make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ndelete
 	CHECK(fav_editor_build(&editor, &DEFAULT_PARAMS, sources->hashes, 1000) == FAV_OK);
 	value_from_editor(&small, &editor);
 	fav_editor_close(&editor);
-	stride = (UINT64_MAX - sources->hashes[1000]) / ndeleted;
-	for (i = 0; i < ndeleted; i++)
+	stride = (UINT64_MAX - sources->hashes[1000]) / ntombstones;
+	for (i = 0; i < ntombstones; i++)
 		fav_store64(deleted + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
-	make_listed(&sources->listed, &small.filter, deleted, ndeleted);
-	make_listed(&sources->shifted, &small.filter, deleted + 8, ndeleted - 1);
-	for (i = 0; i < ndeleted; i++)
+	make_listed(&sources->listed, &small.filter, deleted, ntombstones);
+	make_listed(&sources->shifted, &small.filter, deleted + 8, ntombstones - 1);
+	for (i = 0; i < ntombstones; i++)
 		fav_store64(deleted + 8 * i, fav_load64(deleted + 8 * i) + stride / 2);
-	make_listed(&sources->between, &small.filter, deleted, ndeleted);
+	make_listed(&sources->between, &small.filter, deleted, ntombstones);
 	value_free(&small);
 	free(deleted);
 }
@@ -260,7 +259,7 @@ do_grow(const Sources *sources)
 	return finish(&editor);
 }
 
-/* So many are forgotten that the table takes the list over. */
+/* Many are removed: the hash table grows, and is merged in the end. */
 static uint64_t
 do_tabulate(const Sources *sources)
 {
@@ -269,14 +268,14 @@ do_tabulate(const Sources *sources)
 	uint32_t	i;
 
 	fav_editor_open(&editor, filter);
-	for (i = 0; i < filter->ndeleted / 5; i++)
+	for (i = 0; i < filter->ntombstones / 5; i++)
 	{
 		/* as whoever makes many changes does */
 		if (i % 4096 == 0)
 			fav_pause();
-		CHECK(fav_editor_unhide(&editor, fav_load64(filter->deleted + 8 * (i * UINT64_C(7919) % filter->ndeleted))) == FAV_OK);
+		CHECK(fav_tombstones_remove(&editor, fav_load64(filter->tombstones + 8 * (i * UINT64_C(7919) % filter->ntombstones))) == FAV_OK);
 	}
-	CHECK(editor.filter.ndeleted == 0);
+	CHECK(editor.tombstones.nchanges == filter->ntombstones / 5);
 	return finish(&editor);
 }
 
@@ -300,8 +299,8 @@ do_forget(const Sources *sources)
 	FavEditor	editor;
 
 	fav_editor_open(&editor, &sources->listed.filter);
-	CHECK(fav_editor_add(&editor, fav_load64(sources->listed.filter.deleted)) == FAV_OK);
-	CHECK(editor.changed_deleted.count == 1);
+	CHECK(fav_editor_add(&editor, fav_load64(sources->listed.filter.tombstones)) == FAV_OK);
+	CHECK(editor.tombstones.nchanges == 1);
 	return finish(&editor);
 }
 

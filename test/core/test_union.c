@@ -120,9 +120,9 @@ check_deletes_hold(const FavFilter *deleted_in, const FavFilter *a, const FavFil
 {
 	uint32_t	i;
 
-	for (i = 0; i < deleted_in->ndeleted; i++)
+	for (i = 0; i < deleted_in->ntombstones; i++)
 	{
-		uint64_t	hash = fav_load64(deleted_in->deleted + 8 * (size_t) i);
+		uint64_t	hash = fav_load64(deleted_in->tombstones + 8 * (size_t) i);
 
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			CHECK_THAT(!fav_contains(united, hash), "a deleted hash is back after the union");
