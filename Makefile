@@ -10,7 +10,7 @@ EXTENSION = fav
 MODULE_big = fav
 DATA = fav--1.0.sql
 
-core = build change filter format hot levels measure room sizing slice sort tombstones union
+core = build editor filter flush format levels sizing slice slice_avx2 sort tombstones union
 type = compare elements functions io stats support
 aggregate = agg handover hashpart hashset share union
 attach = attach attachment collect levels list objects owner rebuild reconcile triggers verify

@@ -81,7 +81,7 @@ make_grown(FavEditor *editor, const FavParams *params, int64_t elements)
 		if (i % 10 == 9)
 		{
 			must(fav_editor_add(editor, fav_hash_integer(-i, 0)) == FAV_OK, "not added");
-			must(fav_editor_del(editor, fav_hash_integer(-i, 0)) == FAV_OK, "not deleted");
+			must(fav_editor_remove(editor, fav_hash_integer(-i, 0)) == FAV_OK, "not deleted");
 			must(!fav_editor_contains(editor, fav_hash_integer(-i, 0)), "a delete does not hold");
 		}
 	}

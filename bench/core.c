@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "filter.h"
+#include "editor.h"
 
 void *
 fav_alloc(size_t size)
@@ -287,7 +287,7 @@ expect(bool right, const char *what)
 }
 
 static size_t
-ask_many(const FavAsker *asker, const int64_t *ids, size_t count)
+ask_many(const FavMatcher *asker, const int64_t *ids, size_t count)
 {
 	uint64_t	hashes[MANY];
 	bool		answers[MANY];
@@ -301,7 +301,7 @@ ask_many(const FavAsker *asker, const int64_t *ids, size_t count)
 
 		for (i = 0; i < asked; i++)
 			hashes[i] = fav_hash_integer(ids[from + i], 0);
-		fav_ask_many(asker, hashes, asked, answers);
+		fav_matcher_contains_many(asker, hashes, asked, answers);
 		for (i = 0; i < asked; i++)
 			found += answers[i];
 	}
@@ -332,7 +332,7 @@ del_many(FavEditor *editor, const int64_t *ids, size_t count)
 
 		for (i = 0; i < deleted; i++)
 			hashes[i] = fav_hash_integer(ids[from + i], 0);
-		if (fav_editor_del_many(editor, hashes, deleted) != FAV_OK)
+		if (fav_editor_remove_many(editor, hashes, deleted) != FAV_OK)
 			expect(false, "delete, many");
 	}
 }
@@ -344,7 +344,7 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	FavEditor	editor;
 	const FavFilter *result;
 	FavFilter	filter;
-	FavAsker	asker;
+	FavMatcher	asker;
 	FavProblem	problem;
 	uint8_t    *memory;
 	uint8_t    *value;
@@ -369,17 +369,17 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	fav_write(result, value);
 	fav_editor_close(&editor);
 	expect(fav_open(&filter, value, size, size, &problem) == FAV_OK, "open");
-	fav_asker_init(&asker, &filter);
+	fav_matcher_init(&asker, &filter);
 
 	start = now();
 	for (i = 0, found = 0; i < ids->count; i++)
-		found += fav_ask(&asker, fav_hash_integer(ids->outside[i], 0));
+		found += fav_matcher_contains(&asker, fav_hash_integer(ids->outside[i], 0));
 	times[0] = (now() - start) / (double) ids->count;
 	expect(found < ids->count / 50, "miss");
 
 	start = now();
 	for (i = 0, found = 0; i < ids->count; i++)
-		found += fav_ask(&asker, fav_hash_integer(ids->shuffled[i], 0));
+		found += fav_matcher_contains(&asker, fav_hash_integer(ids->shuffled[i], 0));
 	times[1] = (now() - start) / (double) ids->count;
 	expect(found == ids->count, "hit");
 
@@ -397,7 +397,7 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	begin_deletes(&editor, &filter);
 	start = now();
 	for (i = 0; i < ids->deleted; i++)
-		if (fav_editor_del(&editor, fav_hash_integer(ids->shuffled[i], 0)) != FAV_OK)
+		if (fav_editor_remove(&editor, fav_hash_integer(ids->shuffled[i], 0)) != FAV_OK)
 			expect(false, "delete");
 	expect(fav_editor_finish(&editor, &result) == FAV_OK, "finish");
 	times[3] = (now() - start) / (double) ids->deleted;

@@ -14,10 +14,6 @@
  * would, it is loaded.  Nobody knows the number of questions in advance; this way
  * a query that goes on asking has paid a quarter more than if it had loaded at once,
  * and the unlucky one that stops right after the load five times what it had to.
- *
- * A loaded value that is large still costs something: each question waits for its
- * block to come from a far cache.  Where ids come in order the next one is fetched
- * ahead, see fav_reader_look_ahead().
  */
 #include "toast_cache.h"
 
@@ -42,6 +38,9 @@
  */
 #define LARGE_VALUE			(4 * 1024 * 1024)
 
+/* A value of so many bytes is too large for the processor's nearest caches. */
+#define FAR_BYTES			(384 * 1024)
+
 /* The cache of one expression takes this part of work_mem at most. */
 #define CACHE_SHARE			2
 
@@ -58,7 +57,7 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
 				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
-	fav_asker_init(&reader->asker, &reader->filter);
+	fav_matcher_init(&reader->matcher, &reader->filter);
 }
 
 static inline size_t
@@ -76,16 +75,6 @@ worth_loading(const FavReader *reader)
 	return size > LARGE_VALUE ? size : size / 4;
 }
 
-static void
-open_whole(FavReader *reader, const struct varlena *whole)
-{
-	uint32_t	i;
-
-	open_bytes(reader, whole, VARSIZE_ANY_EXHDR(whole));
-	for (i = 0; i < reader->filter.nslices; i++)
-		reader->is_far |= fav_slice_is_far(&reader->filter.slices[i], reader->filter.params.region_size);
-}
-
 /* Load the whole value, of which nothing is known yet. */
 static void
 load_at_once(FavReader *reader)
@@ -94,7 +83,7 @@ load_at_once(FavReader *reader)
 	struct varlena *whole = detoast_attr(reader->attribute);
 
 	MemoryContextSwitchTo(old);
-	open_whole(reader, whole);
+	open_bytes(reader, whole, value_size(reader));
 }
 
 /*
@@ -116,7 +105,8 @@ load_whole(FavReader *reader)
 	SET_VARSIZE(whole, VARHDRSZ + size);
 	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0, (int32) size, whole);
 	table_close(toast, AccessShareLock);
-	open_whole(reader, whole);
+	open_bytes(reader, whole, size);
+	reader->is_far = size >= FAR_BYTES;
 	account(reader, size);
 }
 
@@ -364,7 +354,7 @@ fetch(FavReader *reader, uint64 offset, size_t length)
  * rest is halved: somebody may have chosen the hashes.
  */
 static bool
-fetch_is_deleted(FavReader *reader, uint64_t hash)
+fetch_has_tombstone(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;
 	const uint32_t page = 256;
@@ -403,39 +393,44 @@ fav_reader_excludes(FavReader *reader, uint64_t hash)
 	if (filter->ntombstones == 0)
 		return false;
 	if (!fav_reader_is_loaded(reader))
-		return fetch_is_deleted(reader, hash);
+		return fetch_has_tombstone(reader, hash);
 	return fav_has_tombstone(filter, hash);
+}
+
+/* Does some slice report the hash?  Fetches the block that the hash has in each slice. */
+static bool
+fetch_is_reported(FavReader *reader, uint64_t hash)
+{
+	const FavFilter *filter = &reader->filter;
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	i;
+
+	for (i = filter->nslices; i-- > 0;)
+	{
+		const FavSlice *slice = &filter->slices[i];
+		uint64		offset = slice->offset + fav_slice_block_offset(slice, region_size, hash);
+		struct varlena *block = fetch(reader, offset, fav_block_bytes(region_size));
+		bool		reported = fav_block_contains((const uint8_t *) VARDATA_ANY(block),
+												  region_size, slice->k, hash);
+
+		pfree(block);
+		if (reported)
+			return true;
+	}
+	return false;
 }
 
 bool
 fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 {
-	const FavFilter *filter = &reader->filter;
-	size_t		block_bytes = fav_block_bytes(filter->params.region_size);
-	uint32_t	i;
-
-	if (fav_sketch_may_contain(&reader->asker.sketch, hash) &&
-		fav_recent_contains(filter->recent, filter->nrecent, hash))
-		return true;
 	if (reader->fetched >= worth_loading(reader))
 	{
 		load_whole(reader);
-		return fav_ask(&reader->asker, hash);
+		return fav_matcher_contains(&reader->matcher, hash);
 	}
-	for (i = filter->nslices; i-- > 0;)
-	{
-		const FavSlice *slice = &filter->slices[i];
-		struct varlena *block = fetch(reader,
-									  slice->offset + fav_slice_block_offset(slice, filter->params.region_size, hash),
-									  block_bytes);
-		bool		reported = fav_block_contains((const uint8_t *) VARDATA_ANY(block),
-												  filter->params.region_size, slice->k, hash);
-
-		pfree(block);
-		if (reported)
-			return !fetch_is_deleted(reader, hash);
-	}
-	return false;
+	return FAV_IS_MEMBER(fav_matcher_in_recent(&reader->matcher, hash),
+						 fetch_is_reported(reader, hash),
+						 fetch_has_tombstone(reader, hash));
 }
 
 void
@@ -447,5 +442,5 @@ fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count
 	for (i = 0; i < count && !fav_reader_is_loaded(reader); i++)
 		answers[i] = fav_reader_fetch_contains(reader, hashes[i]);
 	if (i < count)
-		fav_ask_many(&reader->asker, hashes + i, count - i, answers + i);
+		fav_matcher_contains_many(&reader->matcher, hashes + i, count - i, answers + i);
 }

@@ -20,12 +20,12 @@ typedef struct FavReader
 	struct varatt_external pointer; /* the key, for a reader in the cache */
 
 	/* for a reader in the cache: see fav_reader_look_ahead() */
-	bool		is_far;			/* whole, and too large for the nearest caches */
-	uint64		last_integer;	/* asked for last */
+	bool		is_far;			/* loaded, and too large for the nearest caches */
+	uint64		last_integer;	/* the last one probed */
 	uint64		last_step;		/* to that, from the one before */
 
 	FavFilter	filter;			/* blocks are NULL while only the head is there */
-	FavAsker	asker;			/* of the filter; then, only its sketch is good */
+	FavMatcher	matcher;		/* of the filter */
 
 	/* for a reader in the cache, too */
 	struct FavCache *cache;
@@ -105,7 +105,7 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 		fav_open_single(&local->filter, (const uint8_t *) VARDATA_ANY(attribute), VARSIZE_ANY_EXHDR(attribute)))
 	{
 		/* in its row, and a few hundred elements: what most users have */
-		fav_asker_init(&local->asker, &local->filter);
+		fav_matcher_init(&local->matcher, &local->filter);
 		return local;
 	}
 	return fav_find_reader(fcinfo, attribute, local);
@@ -133,12 +133,11 @@ fav_reader_is_loaded(const FavReader *reader)
 }
 
 /*
- * A far filter is about to be asked for this integer.
+ * A far filter is about to be probed for this integer.
  *
- * Ids are often asked for in order: a table is mostly read as it was written.  So after
- * two steps of the same length a third is likely, and what that will look at can be
- * fetched while PostgreSQL is at work on the next row.  (Unsigned: steps go both ways and
- * past the ends.)  If it does not come, nothing is lost but the fetch.
+ * Ids often come in order: a table is mostly read as it was written.  After two steps of the
+ * same length a third is likely, and the block for it can be prefetched while PostgreSQL works
+ * on the next row.  (Unsigned: steps go both ways and past the ends.)
  */
 static pg_attribute_always_inline void
 fav_reader_look_ahead(FavReader *reader, uint64 integer)
@@ -146,7 +145,8 @@ fav_reader_look_ahead(FavReader *reader, uint64 integer)
 	uint64		step = integer - reader->last_integer;
 
 	if (step == reader->last_step)
-		fav_fetch_ahead(&reader->filter, fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
+		fav_prefetch(&reader->filter,
+					 fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
 	reader->last_step = step;
 	reader->last_integer = integer;
 }
@@ -156,7 +156,7 @@ fav_reader_contains(FavReader *reader, uint64_t hash)
 {
 	if (unlikely(!fav_reader_is_loaded(reader)))
 		return fav_reader_fetch_contains(reader, hash);
-	return fav_ask(&reader->asker, hash);
+	return fav_matcher_contains(&reader->matcher, hash);
 }
 
 extern void fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count,

@@ -644,87 +644,27 @@ fav_hashset_unite(FavHashSet *set, FavHashSet *other, MemoryContext context)
  * Building
  */
 
-/*
- * Is one of the hashes there twice, given those for which there was nothing to set?
- * One of two equal hashes is among these.  So it is enough to look at the hashes
- * that resemble one of them, for which `similar` has room twice; `doubtful` may be in there.
- */
-static bool
-any_twice(const uint64 *hashes, size_t count, const uint64 *doubtful, size_t ndoubtful, uint64 *similar)
-{
-	size_t		nsimilar = 0;
-	FavSketch	sketch;
-	size_t		i;
-
-	fav_sketch_clear(&sketch);
-	for (i = 0; i < ndoubtful; i++)
-		fav_sketch_add(&sketch, doubtful[i]);
-	for (i = 0; i < count; i++)
-	{
-		if (i % INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		similar[nsimilar] = hashes[i];
-		nsimilar += fav_sketch_may_contain(&sketch, hashes[i]);
-	}
-	similar = fav_sort_hashes(similar, nsimilar, 64 - FAV_BUCKET_BITS, similar + nsimilar);
-	return fav_copy_unique(similar, similar, nsimilar) < nsimilar;
-}
-
-/*
- * Build the filter without having sorted the hashes, which takes longer than all
- * the rest.  A bucket stays in the processor's cache until nothing is left to do with
- * it.  False: there are duplicates among them, after all.
- */
-static bool
-build_unsorted(const FavHashBuckets *many, FavEditor *editor)
-{
-	Scratch		scratch = {0};
-	bool		unique = true;
-	int			i;
-
-	for (i = 0; i < FAV_BUCKETS && unique; i++)
-	{
-		size_t		count = count_all(many, i);
-		uint64	   *hashes = reserve_scratch(&scratch, 3 * count);
-		uint64	   *doubtful = hashes + count;
-		size_t		ndoubtful;
-
-		gather_all(many, i, hashes);
-		ndoubtful = fav_editor_fill(editor, hashes, count,
-									(uint64) i << (64 - FAV_BUCKET_BITS) | UINT64_MAX >> FAV_BUCKET_BITS, doubtful);
-		unique = ndoubtful <= count / DOUBTFUL_SHARE &&
-			!any_twice(hashes, count, doubtful, ndoubtful, doubtful);
-	}
-	release_scratch(&scratch);
-	if (unique)
-		return fav_editor_end_build(editor);
-	fav_editor_close(editor);
-	return false;
-}
-
 void
 fav_hashset_build(FavHashSet *set, const FavParams *wanted, FavCapacity capacity, FavEditor *editor)
 {
 	FavParams	params = *wanted;
-	size_t		distinct;
 	FavSpan    *spans;
 	size_t		nspans;
+	uint64	   *hashes;
+	size_t		count = 0;
+	size_t		i;
 
-	if (set->many != NULL)
-	{
-		deal_pending(set->many);
-		count_many(set);
-		if (set->count > FAV_RECENT_MAX && sample_duplicates(set->many, FAV_BUCKETS - 1, &distinct) == 0)
-		{
-			params.capacity = capacity(wanted->capacity, set->count);
-			/* what is too large may not be so without duplicates */
-			if (fav_editor_begin_build(editor, &params, set->count) == FAV_OK && build_unsorted(set->many, editor))
-				return;
-		}
-	}
 	fav_hashset_settle(set);
 	params.capacity = capacity(wanted->capacity, set->count);
 	spans = fav_hashset_spans(set, &nspans);
-	fav_require(fav_editor_build_spans(editor, &params, spans, nspans));
+	hashes = MemoryContextAllocHuge(CurrentMemoryContext, (set->count + 1) * sizeof(uint64));
+	for (i = 0; i < nspans; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		memcpy(hashes + count, spans[i].hashes, spans[i].count * sizeof(uint64));
+		count += spans[i].count;
+	}
+	fav_require(fav_editor_build(editor, &params, hashes, count));
+	pfree(hashes);
 	pfree(spans);
 }

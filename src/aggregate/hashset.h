@@ -63,6 +63,12 @@ extern void fav_hashset_compact(FavHashSet *set);
 /* The hashes of a settled or compact set: as bytes, of this size, or where they are. */
 extern size_t fav_hashset_stored_size(const FavHashSet *set);
 extern void fav_hashset_store(const FavHashSet *set, uint8_t *to);
+typedef struct FavSpan
+{
+	const uint64_t *hashes;
+	size_t		count;
+} FavSpan;
+
 extern FavSpan *fav_hashset_spans(const FavHashSet *set, size_t *nspans);
 
 /* Add what another set stored, or the other set (which becomes compact). */

@@ -9,7 +9,7 @@
  */
 #include "fav.h"
 
-#include "core/union.h"
+#include "core/editor.h"
 #include "type/elements.h"
 #include "aggregate/hashset.h"
 #include "miscadmin.h"

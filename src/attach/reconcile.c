@@ -342,7 +342,7 @@ static void
 open_recent(const KeyRow *row, const Touched *touched, FavEditor *editor)
 {
 	fav_editor_open(editor, &row->recent);
-	fav_require(fav_editor_del_many(editor, touched->absent, touched->nabsent));
+	fav_require(fav_editor_remove_many(editor, touched->absent, touched->nabsent));
 }
 
 static bool

@@ -137,7 +137,6 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *exp
 {
 	size_t		size = fav_slice_bytes(slice, region_size);
 	uint8_t    *blocks = MemoryContextAllocExtended(CurrentMemoryContext, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	uint64_t   *doubtful = palloc(FAV_INTERRUPT_EVERY * sizeof(uint64_t));
 	FavSlice	copy = *slice;
 	uint64		unexplained = 0;
 	size_t		done;
@@ -148,8 +147,8 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *exp
 	for (done = 0; done < explained->count; done += FAV_INTERRUPT_EVERY)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fav_slice_fill(&copy, blocks, region_size, explained->hashes + done,
-					   Min(explained->count - done, FAV_INTERRUPT_EVERY), doubtful);
+		fav_slice_insert_many(&copy, blocks, region_size, explained->hashes + done,
+							  Min(explained->count - done, FAV_INTERRUPT_EVERY));
 	}
 	for (at = 0; at < size; at += FAV_LANE_BYTES)
 	{
@@ -163,7 +162,6 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *exp
 			rest[i] = slice->blocks[at + i] & (uint8_t) ~blocks[at + i];
 		unexplained += fav_popcount(rest, FAV_LANE_BYTES);
 	}
-	pfree(doubtful);
 	pfree(blocks);
 	return (unexplained + slice->k - 1) / slice->k;
 }

@@ -1,11 +1,10 @@
 /*
  * format.c
- *		The one parser, the one validator and the one writer of fav values.
+ *		Parse, check and write fav values.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "format.h"
 #include "filter.h"
 
 static FavStatus malformed(FavProblem *problem, const char *format,...)
@@ -168,6 +167,24 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 		filter->tombstones = bytes + filter->tombstones_offset;
 	}
 	return FAV_OK;
+}
+
+bool
+fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 0 &&
+		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
+}
+
+bool
+fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 1 &&
+		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
 }
 
 /* A megabyte takes well below a millisecond, more if it is touched for the first time. */

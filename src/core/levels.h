@@ -18,7 +18,7 @@
 #ifndef FAV_LEVELS_H
 #define FAV_LEVELS_H
 
-#include "filter.h"
+#include "editor.h"
 
 /*
  * The shares of the error rate.  A base is never chained, so its only slice gets most of

@@ -7,7 +7,7 @@
 #ifndef FAV_SORT_H
 #define FAV_SORT_H
 
-#include "filter.h"
+#include "format.h"
 
 /*
  * Sort hashes whose bits from `bits` upwards are all the same.  `scratch` has room

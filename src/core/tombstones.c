@@ -2,26 +2,20 @@
  * tombstones.c
  *		See tombstones.h.
  *
- * The hash table of changes uses linear probing and is at most half full.  Nothing is ever
- * removed from it: a change that is undone is marked as such.  Whoever can choose hashes
- * can make them collide.  A long run of taken slots therefore makes the next reservation
- * merge the changes into the list, which empties the table.
+ * The hash table uses linear probing and is at most three quarters full.  Whoever can choose
+ * hashes can make them collide.  A long run of taken slots therefore makes the next
+ * reservation merge the table into the list, which empties it.
  */
-#include "filter.h"
+#include "editor.h"
 #include "sort.h"
-
-/* States of a slot.  The list is wrong about a hash that is FLIPPED. */
-#define FREE				0
-#define FLIPPED				1
-#define AS_LISTED			2
 
 #define FIRST_SLOTS			64
 
 /* Even hashes have shorter runs of taken slots, whatever the size of the table. */
-#define RUN_MAX				128
+#define RUN_MAX				512
 
-/* A table of so many slots is merged rather than enlarged. */
-#define MAX_SLOTS			(UINT32_C(1) << 22)
+/* A table with more hashes is merged rather than enlarged. */
+#define FLIPPED_MAX			(UINT32_C(3) << 20)
 
 static inline uint8_t *
 short_end(FavTombstones *tombstones)
@@ -83,27 +77,28 @@ fav_tombstones_open(FavEditor *editor)
 	tombstones->is_short = false;
 	tombstones->is_crowded = false;
 	tombstones->count = editor->filter.ntombstones;
-	tombstones->nchanges = tombstones->nslots = 0;
-	tombstones->changes = NULL;
+	tombstones->is_free_slot_flipped = false;
+	tombstones->nflipped = tombstones->nslots = 0;
+	tombstones->flipped = NULL;
 	tombstones->own_list = NULL;
 	if (should_be_short(editor))
 		copy_to_short(editor);
 }
 
 static void
-drop_changes(FavTombstones *tombstones)
+drop_table(FavTombstones *tombstones)
 {
-	if (tombstones->changes != NULL)
-		fav_free(tombstones->changes);
-	tombstones->changes = NULL;
-	tombstones->nchanges = tombstones->nslots = 0;
-	tombstones->is_crowded = false;
+	if (tombstones->flipped != NULL)
+		fav_free(tombstones->flipped);
+	tombstones->flipped = NULL;
+	tombstones->nflipped = tombstones->nslots = 0;
+	tombstones->is_crowded = tombstones->is_free_slot_flipped = false;
 }
 
 void
 fav_tombstones_close(FavEditor *editor)
 {
-	drop_changes(&editor->tombstones);
+	drop_table(&editor->tombstones);
 	if (editor->tombstones.own_list != NULL)
 		fav_free(editor->tombstones.own_list);
 	editor->tombstones.own_list = NULL;
@@ -159,25 +154,63 @@ fav_tombstones_reorder(FavEditor *editor)
  * The hash table
  */
 
-/* The slot of the hash, or the free one where it belongs. */
-static FavChange *
-find_change(const FavTombstones *tombstones, uint64_t hash, uint32_t *run)
+static inline uint32_t
+home_slot(const FavTombstones *tombstones, uint64_t hash)
 {
-	uint32_t	mask = tombstones->nslots - 1;
-	uint32_t	slot = (uint32_t) (hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
-
-	for (*run = 0; tombstones->changes[slot].state != FREE &&
-		 tombstones->changes[slot].hash != hash; ++*run)
-		slot = (slot + 1) & mask;
-	return &tombstones->changes[slot];
+	return (uint32_t) (hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (tombstones->nslots - 1);
 }
 
-static bool
+/* The slot of the hash, or the free one where it belongs. */
+static inline uint32_t
+find_slot(const FavTombstones *tombstones, uint64_t hash)
+{
+	uint32_t	slot = home_slot(tombstones, hash);
+
+	while (tombstones->flipped[slot] != FAV_FREE_SLOT && tombstones->flipped[slot] != hash)
+		slot = (slot + 1) & (tombstones->nslots - 1);
+	return slot;
+}
+
+static inline bool
 is_flipped(const FavTombstones *tombstones, uint64_t hash)
 {
-	uint32_t	run;
+	if (tombstones->nflipped == 0)
+		return false;
+	if (hash == FAV_FREE_SLOT)
+		return tombstones->is_free_slot_flipped;
+	return tombstones->flipped[find_slot(tombstones, hash)] == hash;
+}
 
-	return tombstones->nchanges > 0 && find_change(tombstones, hash, &run)->state == FLIPPED;
+/* Put a hash into the table, which has a free slot. */
+static inline void
+put(FavTombstones *tombstones, uint64_t hash)
+{
+	uint32_t	slot = find_slot(tombstones, hash);
+
+	tombstones->flipped[slot] = hash;
+	if (((slot - home_slot(tombstones, hash)) & (tombstones->nslots - 1)) >= RUN_MAX)
+		tombstones->is_crowded = true;
+}
+
+/* Take a hash out of the table; those after it move up as far as they may. */
+static void
+take_out(FavTombstones *tombstones, uint64_t hash)
+{
+	uint32_t	mask = tombstones->nslots - 1;
+	uint32_t	gap = find_slot(tombstones, hash);
+	uint32_t	slot = gap;
+
+	while (tombstones->flipped[slot = (slot + 1) & mask] != FAV_FREE_SLOT)
+	{
+		uint64_t	next = tombstones->flipped[slot];
+
+		if (((slot - home_slot(tombstones, next)) & mask) >= ((slot - gap) & mask))
+		{
+			tombstones->flipped[gap] = next;
+			gap = slot;
+		}
+	}
+	tombstones->flipped[gap] = FAV_FREE_SLOT;
 }
 
 bool
@@ -186,7 +219,7 @@ fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash)
 	const FavFilter *filter = &editor->filter;
 	bool		is_listed = false;
 
-	if (editor->tombstones.count == 0 && editor->tombstones.nchanges == 0)
+	if (filter->ntombstones == 0 && editor->tombstones.nflipped == 0)
 		return false;
 	if (editor->tombstones.is_short)
 		return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
@@ -195,33 +228,30 @@ fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash)
 	return is_listed != is_flipped(&editor->tombstones, hash);
 }
 
-/* Move the flipped hashes into a table of so many slots. */
+/* Move the hashes into a table of so many slots. */
 static FavStatus
 resize(FavTombstones *tombstones, uint32_t nslots)
 {
-	FavTombstones next = {.nslots = nslots};
-	uint32_t	run;
+	FavTombstones old = *tombstones;
 	uint32_t	i;
 
-	next.changes = fav_alloc(nslots * sizeof(FavChange));
-	if (next.changes == NULL)
+	tombstones->flipped = fav_alloc(nslots * sizeof(uint64_t));
+	if (tombstones->flipped == NULL)
+	{
+		tombstones->flipped = old.flipped;
 		return FAV_NO_MEMORY;
-	fav_zero((uint8_t *) next.changes, nslots * sizeof(FavChange));
-	for (i = 0; i < tombstones->nslots; i++)
+	}
+	tombstones->nslots = nslots;
+	fav_zero((uint8_t *) tombstones->flipped, nslots * sizeof(uint64_t));
+	for (i = 0; i < old.nslots; i++)
 	{
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		if (tombstones->changes[i].state != FLIPPED)
-			continue;
-		*find_change(&next, tombstones->changes[i].hash, &run) = tombstones->changes[i];
-		next.nchanges++;
-		next.is_crowded |= run >= RUN_MAX;
+		if (old.flipped[i] != FAV_FREE_SLOT)
+			put(tombstones, old.flipped[i]);
 	}
-	drop_changes(tombstones);
-	tombstones->changes = next.changes;
-	tombstones->nslots = next.nslots;
-	tombstones->nchanges = next.nchanges;
-	tombstones->is_crowded = next.is_crowded;
+	if (old.flipped != NULL)
+		fav_free(old.flipped);
 	return FAV_OK;
 }
 
@@ -234,16 +264,15 @@ fav_tombstones_reserve(FavEditor *editor, uint32_t count)
 
 	if (tombstones->is_short && tombstones->count + count <= FAV_RECENT_MAX)
 		return FAV_OK;
-	if (tombstones->is_crowded || (tombstones->nslots >= MAX_SLOTS &&
-								   tombstones->nchanges + count > MAX_SLOTS / 2))
+	if (tombstones->is_crowded || tombstones->nflipped + count > FLIPPED_MAX)
 	{
 		status = fav_tombstones_merge(editor);
 		if (status != FAV_OK)
 			return status;
 	}
 	nslots = tombstones->nslots > 0 ? tombstones->nslots : FIRST_SLOTS;
-	while (nslots / 2 < tombstones->nchanges + count)
-		nslots *= 2;
+	while (nslots / 4 * 3 < tombstones->nflipped + count)
+		nslots *= 4;
 	return nslots == tombstones->nslots ? FAV_OK : resize(tombstones, nslots);
 }
 
@@ -251,16 +280,15 @@ fav_tombstones_reserve(FavEditor *editor, uint32_t count)
 static void
 flip(FavTombstones *tombstones, uint64_t hash)
 {
-	uint32_t	run;
-	FavChange  *change = find_change(tombstones, hash, &run);
+	bool		was_flipped = is_flipped(tombstones, hash);
 
-	if (change->state == FREE)
-	{
-		change->hash = hash;
-		tombstones->nchanges++;
-		tombstones->is_crowded |= run >= RUN_MAX;
-	}
-	change->state = change->state == FLIPPED ? AS_LISTED : FLIPPED;
+	if (hash == FAV_FREE_SLOT)
+		tombstones->is_free_slot_flipped = !was_flipped;
+	else if (was_flipped)
+		take_out(tombstones, hash);
+	else
+		put(tombstones, hash);
+	tombstones->nflipped += was_flipped ? -1 : 1;
 }
 
 bool
@@ -328,9 +356,9 @@ fav_tombstones_remove(FavEditor *editor, uint64_t hash)
 
 /* The flipped hashes in ascending order, in memory that the caller frees. */
 static uint64_t *
-sort_changes(const FavTombstones *tombstones, uint64_t **memory, size_t *count)
+sort_flipped(const FavTombstones *tombstones, uint64_t **memory, size_t *count)
 {
-	uint64_t   *hashes = fav_alloc(2 * (size_t) tombstones->nchanges * sizeof(uint64_t));
+	uint64_t   *hashes = fav_alloc(2 * (size_t) tombstones->nflipped * sizeof(uint64_t));
 	uint32_t	i;
 
 	*memory = hashes;
@@ -341,14 +369,16 @@ sort_changes(const FavTombstones *tombstones, uint64_t **memory, size_t *count)
 	{
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		if (tombstones->changes[i].state == FLIPPED)
-			hashes[(*count)++] = tombstones->changes[i].hash;
+		if (tombstones->flipped[i] != FAV_FREE_SLOT)
+			hashes[(*count)++] = tombstones->flipped[i];
 	}
-	return fav_sort_hashes(hashes, *count, 64, hashes + tombstones->nchanges);
+	if (tombstones->is_free_slot_flipped)
+		hashes[(*count)++] = FAV_FREE_SLOT;
+	return fav_sort_hashes(hashes, *count, 64, hashes + tombstones->nflipped);
 }
 
 /*
- * Merge the changes into `list`: a flipped hash that the old list has is left out, any
+ * Merge the table into `list`: a flipped hash that the old list has is left out, any
  * other is added.  Damage may have left the old list in any order.  Then the result is
  * another wrong list, and nothing worse happens.
  */
@@ -387,17 +417,17 @@ fav_tombstones_merge(FavEditor *editor)
 {
 	FavTombstones *tombstones = &editor->tombstones;
 	FavFilter  *filter = &editor->filter;
-	uint64_t	most = (uint64_t) filter->ntombstones + tombstones->nchanges;
+	uint64_t	most = (uint64_t) filter->ntombstones + tombstones->nflipped;
 	uint64_t   *memory;
 	uint64_t   *flipped;
 	size_t		nflipped;
 	uint8_t    *list;
 
-	if (tombstones->nchanges == 0)
+	if (tombstones->nflipped == 0)
 		return FAV_OK;
 	if (most * 8 > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
-	flipped = sort_changes(tombstones, &memory, &nflipped);
+	flipped = sort_flipped(tombstones, &memory, &nflipped);
 	if (flipped == NULL)
 		return FAV_NO_MEMORY;
 	list = fav_alloc(most * 8);

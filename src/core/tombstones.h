@@ -4,8 +4,8 @@
  *
  * A value has its tombstones in one of two orders (fav_tombstones_are_sorted()).  A short
  * list in a value without slices has the newest first, and the editor changes it in place.
- * Any other list ascends.  The editor leaves an ascending list alone and collects what
- * changes in a hash table; finishing the edit merges the two.
+ * Any other list ascends.  The editor leaves an ascending list alone and keeps a hash table of
+ * the hashes that the list is wrong about; finishing the edit merges the two.
  */
 #ifndef FAV_TOMBSTONES_H
 #define FAV_TOMBSTONES_H
@@ -14,21 +14,17 @@
 
 struct FavEditor;
 
-/* A hash whose place in the ascending list may have changed. */
-typedef struct FavChange
-{
-	uint64_t	hash;
-	uint32_t	state;			/* see tombstones.c; 0 for a free slot */
-} FavChange;
+#define FAV_FREE_SLOT		0
 
 typedef struct FavTombstones
 {
 	bool		is_short;		/* the list is short_list, newest first */
 	bool		is_crowded;		/* the hash table has a long run of taken slots */
 	uint32_t	count;			/* of all tombstones, with the changes */
-	uint32_t	nchanges;		/* taken slots of the hash table */
-	uint32_t	nslots;			/* a power of two; 0: there is no table yet */
-	FavChange  *changes;
+	uint32_t	nflipped;		/* hashes that the ascending list is wrong about */
+	uint32_t	nslots;			/* of the hash table, a power of two; 0: there is none */
+	uint64_t   *flipped;		/* the hash table; a free slot has FAV_FREE_SLOT */
+	bool		is_free_slot_flipped;	/* the hash of that value is flipped, too */
 	uint8_t    *own_list;		/* the list, if it was allocated here */
 	uint8_t		short_list[FAV_RECENT_MAX * 8];	/* filled from its end */
 } FavTombstones;

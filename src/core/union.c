@@ -1,21 +1,21 @@
 /*
  * union.c
- *		Merge one filter into another.
+ *		Merging one filter into another.
  *
- * Slices of the same geometry are OR-ed where the result is not too full, the
- * others are chained.  A bit that both had set may belong to two elements now,
- * so its region is marked: the invariant of slice.h holds for the result.
+ * Slices of the same geometry are OR-ed if the result is not too full; others are chained.  A
+ * bit that both had set may belong to two elements now, so its region is marked: the invariant
+ * of slice.h holds for the result.
  *
- * A hash stays hidden only if neither side contains it: what one side has deleted
- * the other may well hold.
+ * A hash keeps its tombstone only if neither side contains it: what one side removed the other
+ * may well hold.
  *
- * All is done in a second editor that takes the place of the first at the end, so
- * that a failure leaves nothing half done.
+ * All is done in a second editor that takes the place of the first at the end, so that a
+ * failure leaves nothing half done.
  */
+#include "editor.h"
 #include "sizing.h"
-#include "union.h"
 
-/* Elements of both slices, by how much fuller each is than by chance. */
+/* The number of elements that both slices have, estimated from the bits of their union. */
 static double
 common_elements(const FavSlice *a, const FavSlice *b, uint64_t bits_set, uint32_t region_size)
 {
@@ -121,11 +121,11 @@ union_slices(FavEditor *editor, const FavFilter *other)
 }
 
 /*
- * The deleted hashes of both that neither contains.  `a` is the filter before its
- * slices were merged.
+ * The tombstones of both that neither contains.  `a` is the filter before its slices were
+ * merged.
  */
 static FavStatus
-union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
+union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
 	uint64_t	most = (uint64_t) a->ntombstones + b->ntombstones;
 	uint8_t		copy_a[FAV_RECENT_MAX * 8];
@@ -170,7 +170,7 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	uint32_t	i;
 
 	if (status == FAV_OK)
-		status = union_deleted(editor, a, b);
+		status = union_tombstones(editor, a, b);
 
 	/* oldest first, as they came */
 	editor->filter.has_excluded |= b->has_excluded;
@@ -178,6 +178,31 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 		status = fav_editor_add(editor, fav_load64(b->recent + 8 * i));
 	editor->changed = true;
 	return status;
+}
+
+/* Let `next`, which was opened on the editor's filter, take its place. */
+static void
+replace_editor(FavEditor *editor, const FavEditor *next)
+{
+	FavEditor	old = *editor;
+	uint32_t	i;
+	uint32_t	j;
+
+	/* what `next` borrowed changes hands */
+	*editor = *next;
+	editor->filter.recent = editor->own_recent + sizeof(editor->own_recent) -
+		8 * editor->filter.nrecent;
+	for (i = 0; i < editor->filter.nslices; i++)
+		for (j = 0; j < FAV_MAX_SLICES && editor->own_blocks[i] == NULL; j++)
+			if (old.own_blocks[j] != NULL && old.own_blocks[j] == editor->filter.slices[i].blocks)
+			{
+				editor->own_blocks[i] = old.own_blocks[j];
+				old.own_blocks[j] = NULL;
+			}
+	editor->own_value = old.own_value;
+	old.own_value = NULL;
+	fav_tombstones_moved(editor);
+	fav_editor_close(&old);
 }
 
 FavStatus
@@ -199,7 +224,7 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 		next.filter.params.kind = other->params.kind;
 	status = union_into(&next, before, other);
 	if (status == FAV_OK)
-		fav_editor_replace(editor, &next);
+		replace_editor(editor, &next);
 	else
 		fav_editor_close(&next);
 	return status;

@@ -116,7 +116,7 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 	FavArgument argument;
 	uint64_t	hash;
 
-	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
+	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_editor_remove_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
@@ -138,7 +138,7 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, EditFunction edit)
 	size_t		count = 0;
 	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_del_many))
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_editor_remove_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
@@ -399,7 +399,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 
 #define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
 	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
-	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del_many)); \
+	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_remove_many)); \
 	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1)
 
@@ -407,7 +407,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
 	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
 	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
-	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del_many)); \
+	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_remove_many)); \
 	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
 	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \

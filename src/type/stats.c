@@ -5,7 +5,7 @@
 #include "fav.h"
 
 #include "access/htup_details.h"
-#include "core/measure.h"
+#include "core/filter.h"
 #include "core/sizing.h"
 #include "type/elements.h"
 #include "funcapi.h"
@@ -114,7 +114,7 @@ fav_slices(PG_FUNCTION_ARGS)
 		uint32		number = (uint32) context->call_cntr;
 		const FavFilter *filter = &argument->filter;
 		const FavSlice *slice = &filter->slices[number];
-		FavSliceMeasure measure;
+		FavMeasure measure;
 		Datum		values[11];
 		bool		nulls[11] = {false};
 		int			i = 0;

@@ -9,7 +9,7 @@ static void
 read_all(const FavFilter *filter, bool checked)
 {
 	FavMeasure	measure;
-	FavSliceMeasure of_slice;
+	FavMeasure of_slice;
 	uint32_t	i;
 
 	for (i = 0; i < filter->nrecent; i++)

@@ -35,7 +35,7 @@ add(FavEditor *editor, uint64_t element)
 static void
 del(FavEditor *editor, uint64_t element)
 {
-	CHECK(fav_editor_del(editor, hash_of(element)) == FAV_OK);
+	CHECK(fav_editor_remove(editor, hash_of(element)) == FAV_OK);
 	CHECK_THAT(!fav_editor_contains(editor, hash_of(element)), "there right after its delete");
 }
 
@@ -369,7 +369,7 @@ full_slices(void)
 		for (j = 0; j < sizeof(region_sizes) / sizeof(region_sizes[0]); j++)
 		{
 			FavParams	params = {.capacity = 100000, .kind = FAV_KIND_INTEGER, .error_rate = rates[i], .region_size = region_sizes[j], .seed = seed};
-			FavSliceMeasure measure;
+			FavMeasure measure;
 			FavEditor	editor;
 			Value		value;
 			double		error;

@@ -21,7 +21,7 @@ make_value(Value *value, uint32_t region_size)
 	for (i = 0; i < 2040; i++)
 		CHECK(fav_editor_add(&editor, fav_hash_integer(i, params.seed)) == FAV_OK);
 	for (i = 0; i < 700; i++)
-		CHECK(fav_editor_del(&editor, fav_hash_integer(i, params.seed)) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, fav_hash_integer(i, params.seed)) == FAV_OK);
 	value_from_editor(value, &editor);
 	fav_editor_close(&editor);
 	CHECK(value->filter.nslices >= 3 && value->filter.nrecent > 2 && value->filter.ntombstones > 2);

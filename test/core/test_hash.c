@@ -209,7 +209,7 @@ check_value(const char *what, const FavParams *params, int64_t adds, int64_t del
 	for (i = 0; i < adds; i++)
 		CHECK(fav_editor_add(&editor, fav_hash_integer(i, params->seed)) == FAV_OK);
 	for (i = 0; i < dels; i++)
-		CHECK(fav_editor_del(&editor, fav_hash_integer(i * 3, params->seed)) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, fav_hash_integer(i * 3, params->seed)) == FAV_OK);
 	value_from_editor(&value, &editor);
 	fav_editor_close(&editor);
 	actual = XXH64(value.bytes, value.size, 0);

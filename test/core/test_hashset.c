@@ -429,6 +429,7 @@ build_both(FavHashSet *set)
 	uint64_t	total = 0;
 	size_t		nspans;
 	FavSpan    *spans;
+	uint64_t   *hashes;
 	size_t		i;
 
 	fav_hashset_build(set, &DEFAULT_PARAMS, exactly, &editor);
@@ -439,8 +440,12 @@ build_both(FavHashSet *set)
 	spans = fav_hashset_spans(set, &nspans);
 	for (i = 0; i < nspans; i++)
 		total += spans[i].count;
-	CHECK(fav_editor_build_spans(&editor, &(FavParams) {.capacity = total, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7},
-								 spans, nspans) == FAV_OK);
+	hashes = server_alloc(total * sizeof(uint64_t));
+	for (i = 0, total = 0; i < nspans; total += spans[i++].count)
+		memcpy(hashes + total, spans[i].hashes, spans[i].count * sizeof(uint64_t));
+	CHECK(fav_editor_build(&editor, &(FavParams) {.capacity = total, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7},
+						   hashes, total) == FAV_OK);
+	fav_free(hashes);
 	value_from_editor(&expected, &editor);
 	fav_editor_close(&editor);
 	fav_free(spans);

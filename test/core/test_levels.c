@@ -173,7 +173,7 @@ change(Life *life, uint32_t element, bool comes)
 	else if (fav_levels_contain(&below, hash))
 		CHECK(fav_editor_exclude(&editor, hash) == FAV_OK);
 	else
-		CHECK(fav_editor_del(&editor, hash) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, hash) == FAV_OK);
 	replace(&life->recent, &there, &editor);
 	CHECK(life->recent.filter.nslices == 0);
 	levels = levels_of(life);

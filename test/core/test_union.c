@@ -10,7 +10,6 @@
 
 #include "harness.h"
 #include "hash.h"
-#include "union.h"
 
 #define UNIVERSE	20000
 
@@ -65,7 +64,7 @@ change(Side *side, uint32_t operations, uint32_t first, uint32_t count)
 		else if (side->present[element])
 		{
 			CHECK_THAT(fav_editor_contains(&editor, hash), "false negative: %u", element);
-			CHECK(fav_editor_del(&editor, hash) == FAV_OK);
+			CHECK(fav_editor_remove(&editor, hash) == FAV_OK);
 			CHECK_THAT(!fav_editor_contains(&editor, hash), "%u is there right after its delete", element);
 			side->present[element] = 0;
 		}
