@@ -67,8 +67,8 @@ fav_editor_take_value(FavEditor *editor)
 	const FavFilter *filter = &editor->filter;
 	uint8_t    *value = editor->own_value;
 
-	if (value == NULL || filter->nslices != 1 || filter->slices[0].blocks != value + BLOCKS_OFFSET ||
-		filter->nrecent > 0 || filter->ntombstones > 0)
+	if (value == NULL || filter->nslices != 1 || filter->nrecent > 0 || filter->ntombstones > 0 ||
+		filter->slices[0].blocks != value + BLOCKS_OFFSET)
 		return NULL;
 	fav_write_head(filter, value + FAV_VALUE_PREFIX);
 	editor->own_value = NULL;

@@ -176,8 +176,9 @@ fav_count(const FavFilter *filter)
 static double
 fresh_size(const FavFilter *filter)
 {
+	uint32_t	region_size = filter->params.region_size;
 	uint64_t	count = filter->elements + filter->nrecent;
-	FavSlice	slice = filter->slices[0];
+	const FavSlice *first = &filter->slices[0];
 
 	if (filter->nslices == 0 || count <= FAV_RECENT_MAX)
 		return (double) fav_head_size(0, 0) + 8.0 * (double) count;
@@ -186,8 +187,8 @@ fresh_size(const FavFilter *filter)
 	if (count < filter->params.capacity)
 		count = filter->params.capacity;
 	return (double) fav_head_size(1, 0) +
-		ceil((double) count / fav_slice_capacity(&slice, filter->params.region_size) * slice.nblocks) *
-		(double) fav_block_bytes(filter->params.region_size);
+		ceil((double) count / fav_slice_capacity(first, region_size) * first->nblocks) *
+		(double) fav_block_bytes(region_size);
 }
 
 double
@@ -199,6 +200,7 @@ fav_bloat(const FavFilter *filter)
 bool
 fav_needs_rebuild(const FavFilter *filter)
 {
+	uint32_t	region_size = filter->params.region_size;
 	double		size = (double) fav_size(filter);
 	double		right = 1.0;
 	double		limit = 0.0;
@@ -215,9 +217,9 @@ fav_needs_rebuild(const FavFilter *filter)
 		limit += (double) slice->bits_limit;
 		if (fav_slice_has_free_bits(slice))
 			free_bits += (double) (slice->bits_limit - slice->bits_set);
-		capacity += fav_slice_capacity(slice, filter->params.region_size);
+		capacity += fav_slice_capacity(slice, region_size);
 		right *= 1.0 - fav_power((double) slice->bits_set /
-								 (double) fav_slice_bits(slice, filter->params.region_size), slice->k);
+								 (double) fav_slice_bits(slice, region_size), slice->k);
 	}
 	if (1.0 - right > filter->params.error_rate)
 		return true;
@@ -227,8 +229,8 @@ fav_needs_rebuild(const FavFilter *filter)
 	{
 		const FavSlice *last = &filter->slices[filter->nslices - 1];
 
-		size += capacity / fav_slice_capacity(last, filter->params.region_size) *
-			(double) fav_slice_bytes(last, filter->params.region_size);
+		size += capacity / fav_slice_capacity(last, region_size) *
+			(double) fav_slice_bytes(last, region_size);
 	}
 	return size > BLOATED * fresh_size(filter);
 }

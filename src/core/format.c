@@ -9,7 +9,7 @@
 
 static FavStatus malformed(FavProblem *problem, const char *format,...)
 #if defined(__GNUC__)
-	__attribute__((format(printf, 2, 3)))
+	__attribute__((cold, format(printf, 2, 3)))
 #endif
 	;
 
@@ -68,7 +68,8 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 
 	if (filter->params.capacity < 1 || filter->params.capacity > FAV_MAX_ELEMENTS)
 		return malformed(problem, "Capacity is %llu, but must be between 1 and %llu.",
-						 (unsigned long long) filter->params.capacity, (unsigned long long) FAV_MAX_ELEMENTS);
+						 (unsigned long long) filter->params.capacity,
+						 (unsigned long long) FAV_MAX_ELEMENTS);
 	/* written so that NaN fails */
 	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
 		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",
@@ -102,7 +103,8 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 	if (slice->nblocks < 1)
 		return malformed(problem, "Slice %u has no blocks.", number + 1);
 	if (slice->k < 1 || slice->k > FAV_MAX_K)
-		return malformed(problem, "Slice %u sets %u bits for an element, but must set between 1 and %d.",
+		return malformed(problem,
+						 "Slice %u sets %u bits for an element, but must set between 1 and %d.",
 						 number + 1, slice->k, FAV_MAX_K);
 	bits = fav_slice_bits(slice, filter->params.region_size);
 	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
@@ -135,7 +137,8 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 
 	head_size = fav_head_size(filter->nslices, filter->nrecent);
 	if (available < head_size)
-		return malformed(problem, "The value has %llu bytes, but its recent hashes and slice directory end at %llu.",
+		return malformed(problem, "The value has %llu bytes, but its recent hashes and "
+						 "slice directory end at %llu.",
 						 (unsigned long long) available, (unsigned long long) head_size);
 	status = parse_params(filter, bytes + fav_params_offset(filter->nrecent), problem);
 	if (status != FAV_OK)
@@ -169,25 +172,7 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	return FAV_OK;
 }
 
-bool
-fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
-{
-	FavProblem	problem;
-
-	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 0 &&
-		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
-}
-
-bool
-fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
-{
-	FavProblem	problem;
-
-	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 1 &&
-		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
-}
-
-/* A megabyte takes well below a millisecond, more if it is touched for the first time. */
+/* A megabyte takes less than a millisecond. */
 #define PAUSE_BYTES			(1024 * 1024)
 
 void
@@ -262,7 +247,8 @@ check_tombstones(const FavFilter *filter, FavProblem *problem)
 			fav_pause();
 		if (fav_load64(filter->tombstones + 8 * (size_t) i) <=
 			fav_load64(filter->tombstones + 8 * (size_t) (i - 1)))
-			return malformed(problem, "The tombstones %u and %u are not in ascending order.", i, i + 1);
+			return malformed(problem, "The tombstones %u and %u are not in ascending order.",
+							 i, i + 1);
 	}
 	return FAV_OK;
 }

@@ -20,9 +20,10 @@
  * of recent, next to the count in the front.  A new tombstone of a value without slices
  * goes to the front of the tombstones, next to their count, the last of the parameters.
  * PostgreSQL leaves what the old and the new row have in common before and after that out
- * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.  What comes before the blocks, the
- * head, fits the first TOAST chunk of a big value, and tells where every block
- * is.
+ * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.
+ *
+ * What comes before the blocks is the head.  It fits the first TOAST chunk of a big value and
+ * tells where every block is.
  */
 #ifndef FAV_FORMAT_H
 #define FAV_FORMAT_H
@@ -78,8 +79,8 @@
 #define FAV_MAX_K			32
 
 /*
- * 32 slices: doubling from one block to the largest value takes about 22, the
- * rest is for unions.  The limit keeps the head within one TOAST chunk.
+ * Doubling from one block to the largest value takes about 22 slices; the rest is for unions.
+ * The limit keeps the head within one TOAST chunk.
  */
 #define FAV_MAX_SLICES		32
 
@@ -311,8 +312,23 @@ extern FavStatus fav_check(const FavFilter *filter, FavProblem *problem);
  * The same for a whole value without slices, or with one slice.  False for any other value
  * and for malformed ones.
  */
-extern bool fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size);
-extern bool fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size);
+static inline bool
+fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 0 &&
+		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
+}
+
+static inline bool
+fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 1 &&
+		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
+}
 
 /*
  * Functions that the program must have in which the core is embedded.

@@ -5,14 +5,13 @@
 #include "levels.h"
 #include "sizing.h"
 
-/* A small middle costs next to nothing, so a small base need not be rebuilt often. */
+/* A small middle costs next to nothing and spares a small base frequent rebuilds. */
 #define MIDDLE_CAPACITY_MIN		512
 
 /*
- * The capacity c of middle that makes a change cheapest.  Of every change middle's bytes
- * are written once in FAV_RECENT_MAX changes, and those of base once in c.  With bytes in
- * proportion to elements the sum is smallest where c^2 is this many times the elements
- * of base.
+ * The capacity c of middle that makes a change cheapest.  The bytes of middle are written once
+ * in FAV_RECENT_MAX changes, and those of base once in c.  With bytes in proportion to
+ * elements, the sum is smallest where c^2 is this many times the elements of base.
  */
 #define MIDDLE_CAPACITY_FACTOR	80.0
 
@@ -89,7 +88,7 @@ fits(const FavFilter *level, const FavFilter *recent, FavKind kind)
 		 (fav_is_empty(level) || level->params.kind == kind));
 }
 
-/* What the elements are.  A level that is empty does not know. */
+/* An empty level does not know its kind. */
 FavKind
 fav_levels_kind(const FavLevels *levels)
 {
@@ -101,9 +100,9 @@ fav_levels_kind(const FavLevels *levels)
 }
 
 /*
- * Join two lists to an ascending one, without what recent says was added.  Counts the hashes that
- * hide an element of a lower level.  Middle's own hidden elements are not among its
- * count any more.
+ * Join the tombstones of middle and recent to one ascending list, without those of elements
+ * that recent added.  *hidden is the number of tombstones that hide an element which a level
+ * below counts.  Elements that middle itself hides are not in its count.
  */
 static uint32_t
 join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list, uint64_t *hidden)
@@ -112,23 +111,24 @@ join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
 	uint32_t	j = 0;
 	uint32_t	count = 0;
 	uint32_t	nmiddle = middle != NULL ? middle->ntombstones : 0;
+	uint32_t	nrecent = recent->ntombstones;
 	uint8_t		middle_copy[FAV_RECENT_MAX * 8];
 	uint8_t		recent_copy[FAV_RECENT_MAX * 8];
-	const uint8_t *of_recent = fav_sorted_tombstones(recent, recent_copy);
-	const uint8_t *of_middle_list = nmiddle > 0 ? fav_sorted_tombstones(middle, middle_copy) : NULL;
+	const uint8_t *recent_list = fav_sorted_tombstones(recent, recent_copy);
+	const uint8_t *middle_list = nmiddle > 0 ? fav_sorted_tombstones(middle, middle_copy) : NULL;
 
 	*hidden = 0;
-	while (i < nmiddle || j < recent->ntombstones)
+	while (i < nmiddle || j < nrecent)
 	{
-		uint64_t	a = i < nmiddle ? fav_load64(of_middle_list + 8 * (size_t) i) : UINT64_MAX;
-		uint64_t	b = j < recent->ntombstones ? fav_load64(of_recent + 8 * (size_t) j) : UINT64_MAX;
+		uint64_t	a = i < nmiddle ? fav_load64(middle_list + 8 * (size_t) i) : UINT64_MAX;
+		uint64_t	b = j < nrecent ? fav_load64(recent_list + 8 * (size_t) j) : UINT64_MAX;
 		uint64_t	hash = a < b ? a : b;
 		bool		of_middle = i < nmiddle && a == hash;
 
 		if ((i + j) % FAV_PAUSE_HASHES == 0)
 			fav_pause();
 		i += of_middle;
-		j += j < recent->ntombstones && b == hash;
+		j += j < nrecent && b == hash;
 		if (fav_recent_contains(recent->recent, recent->nrecent, hash))
 			continue;
 		fav_store64(list + 8 * (size_t) count++, hash);
@@ -158,15 +158,17 @@ FavStatus
 fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones)
 {
 	const FavFilter *recent = levels->recent;
-	uint64_t	most = (uint64_t) recent->ntombstones + (levels->middle != NULL ? levels->middle->ntombstones : 0);
+	uint64_t	most = recent->ntombstones;
 	FavKind		kind = fav_levels_kind(levels);
 	uint64_t	hidden;
 	FavStatus	status;
 
 	*tombstones = NULL;
-	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) || recent->nslices > 0 ||
-		(levels->base != NULL && levels->base->ntombstones > 0))
+	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) ||
+		recent->nslices > 0 || (levels->base != NULL && levels->base->ntombstones > 0))
 		return FAV_MISMATCH;
+	if (levels->middle != NULL)
+		most += levels->middle->ntombstones;
 	*stack = *recent;
 	stack->params.kind = kind;
 	stack->has_excluded |= levels->middle != NULL && levels->middle->has_excluded;

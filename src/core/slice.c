@@ -172,7 +172,8 @@ set_all(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, bool in
 
 	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
 	{
-		uint8_t    *lane = block + (size_t) (in_tracker ? region_size : probe.lane) * FAV_LANE_BYTES;
+		uint32_t	number = in_tracker ? region_size : probe.lane;
+		uint8_t    *lane = block + (size_t) number * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
 
@@ -234,8 +235,9 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
-			fill[word] = (double) fav_popcount(block + (size_t) lane * FAV_LANE_BYTES + 8 * word, 8) /
-				FAV_WORD_BITS;
+			size_t		at = (size_t) lane * FAV_LANE_BYTES + 8 * word;
+
+			fill[word] = (double) fav_popcount(block + at, 8) / FAV_WORD_BITS;
 			whole *= fill[word];
 		}
 		for (word = 0; word < FAV_LANE_WORDS; word++)
@@ -264,7 +266,9 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 		error *= (i + 1.0) / (region_size - i);
 	if (part == 0)
 		return error * sums[full][0];
-	return full < region_size ? error * sums[full][1] / (region_size - full) : error * sums[full][0];
+	if (full == region_size)
+		return error * sums[full][0];
+	return error * sums[full][1] / (region_size - full);
 }
 
 void

@@ -40,9 +40,9 @@ store(uint8_t *at, __m256i value)
 AVX2_INLINE __m256i
 group_bits(uint64_t product, uint32_t left)
 {
-	__m256i		columns = _mm256_and_si256(_mm256_srlv_epi64(_mm256_set1_epi64x((long long) product),
-															 _mm256_set_epi64x(58, 52, 46, 40)),
-										   _mm256_set1_epi64x(FAV_WORD_BITS - 1));
+	__m256i		shifted = _mm256_srlv_epi64(_mm256_set1_epi64x((long long) product),
+											_mm256_set_epi64x(58, 52, 46, 40));
+	__m256i		columns = _mm256_and_si256(shifted, _mm256_set1_epi64x(FAV_WORD_BITS - 1));
 	__m256i		words = _mm256_set1_epi64x(1);
 
 	if (left < FAV_LANE_WORDS)
@@ -155,7 +155,8 @@ block_clear(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		__m256i		old = load(lane);
-		__m256i		own = _mm256_andnot_si256(marked, _mm256_and_si256(old, group_bits(probe.product, left)));
+		__m256i		bits = group_bits(probe.product, left);
+		__m256i		own = _mm256_andnot_si256(marked, _mm256_and_si256(old, bits));
 
 		store(lane, _mm256_andnot_si256(own, old));
 		cleared += nonzero_words(own);

@@ -54,7 +54,8 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		FavStatus	status;
 		uint64_t	bits_set;
 
-		if (own->nblocks != slice->nblocks || own->k != slice->k || own->bits_limit != slice->bits_limit)
+		if (own->nblocks != slice->nblocks || own->k != slice->k ||
+			own->bits_limit != slice->bits_limit)
 			continue;
 		bits_set = fav_slice_union_bits(own, slice, region_size);
 		if (bits_set > own->bits_limit && bits_set > own->bits_set && bits_set > slice->bits_set)
@@ -127,7 +128,9 @@ union_slices(FavEditor *editor, const FavFilter *other)
 static FavStatus
 union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
-	uint64_t	most = (uint64_t) a->ntombstones + b->ntombstones;
+	uint32_t	na = a->ntombstones;
+	uint32_t	nb = b->ntombstones;
+	uint64_t	most = (uint64_t) na + nb;
 	uint8_t		copy_a[FAV_RECENT_MAX * 8];
 	uint8_t		copy_b[FAV_RECENT_MAX * 8];
 	const uint8_t *list_a = fav_sorted_tombstones(a, copy_a);
@@ -146,16 +149,16 @@ union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	list = fav_alloc(most * 8);
 	if (list == NULL)
 		return FAV_NO_MEMORY;
-	while (in_a < a->ntombstones || in_b < b->ntombstones)
+	while (in_a < na || in_b < nb)
 	{
-		uint64_t	next_a = in_a < a->ntombstones ? fav_load64(list_a + 8 * (size_t) in_a) : UINT64_MAX;
-		uint64_t	next_b = in_b < b->ntombstones ? fav_load64(list_b + 8 * (size_t) in_b) : UINT64_MAX;
+		uint64_t	next_a = in_a < na ? fav_load64(list_a + 8 * (size_t) in_a) : UINT64_MAX;
+		uint64_t	next_b = in_b < nb ? fav_load64(list_b + 8 * (size_t) in_b) : UINT64_MAX;
 		uint64_t	hash = next_a < next_b ? next_a : next_b;
 
 		if (seen++ % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		in_a += in_a < a->ntombstones && next_a == hash;
-		in_b += in_b < b->ntombstones && next_b == hash;
+		in_a += in_a < na && next_a == hash;
+		in_b += in_b < nb && next_b == hash;
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			fav_store64(list + 8 * (size_t) kept++, hash);
 	}
@@ -214,7 +217,8 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 
 	if (editor->filter.params.seed != other->params.seed ||
 		editor->filter.params.region_size != other->params.region_size ||
-		(editor->filter.params.kind != other->params.kind && !fav_is_empty(&editor->filter) && !fav_is_empty(other)))
+		(editor->filter.params.kind != other->params.kind &&
+		 !fav_is_empty(&editor->filter) && !fav_is_empty(other)))
 		return FAV_MISMATCH;
 	status = fav_editor_finish(editor, &before);
 	if (status != FAV_OK)
