@@ -378,7 +378,7 @@ full_slices(void)
 			fav_editor_new(&editor, &params);
 			/* a small slice may be full before its fill says so */
 			while (editor.filter.nslices == 0 ||
-				   (editor.filter.nslices == 1 && fav_slice_has_room(&editor.filter.slices[0])))
+				   (editor.filter.nslices == 1 && fav_slice_has_free_bits(&editor.filter.slices[0])))
 				add(&editor, next++);
 			value_from_editor(&value, &editor);
 			fav_editor_close(&editor);
