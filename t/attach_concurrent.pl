@@ -52,7 +52,7 @@ SELECT fav_attach('uniq', 'k', 'e', error_rate => 0.001, name => 'uniq_again');
 SELECT fav_attach('dups', 'k', 'e');
 SELECT fav_attach('parts', 'k', 'e');
 CREATE TABLE single (k int, e bigint, PRIMARY KEY (k, e));
-SELECT fav_attach('single', 'k', 'e');
+SELECT fav_attach('single', 'k', 'e', 0.000001);
 CREATE TABLE parts_18 PARTITION OF parts FOR VALUES IN (18);
 
 CREATE FUNCTION statement(source text, late boolean) RETURNS void LANGUAGE plpgsql AS $$

@@ -110,7 +110,7 @@ my %hash = (
 # as psql shows them.  An error that passes through PL/Perl loses its SQLSTATE.
 my $caught = q{EXCEPTION WHEN SQLSTATE 'P0099' OR integrity_constraint_violation OR cardinality_violation
 	OR triggered_data_change_violation OR object_in_use THEN PERFORM let_pass(SQLERRM);};
-my $expected = qr/ERROR:[ ]{2}(P0099|23...|53400|21000|27000|55006|25P02|3B001|
+my $expected = qr/ERROR:[ ]{2}(P0099|38000|23...|53400|21000|27000|55006|25P02|3B001|
 	38000:[ ](duplicate[ ]key|new[ ]row|insert[ ]or[ ]update|null[ ]value|tuple[ ]to[ ]be|cannot[ ]TRUNCATE))/x;
 my $of_filters = 'fav|levels|filter';
 
