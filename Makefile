@@ -13,8 +13,8 @@ DATA = fav--1.0.sql
 core = build change deleted filter format hot levels measure room sizing slice sort table union
 type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
-attach = attach attachment collect columns levels list objects owner queries rebuild reconcile \
-	triggers verify
+attach = attach attachment cache collect columns definition levels list objects owner queries \
+	rebuild reconcile verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

@@ -642,6 +642,11 @@ COMMENT ON AGGREGATE fav_base(text, float8, bigint) IS 'the base of an attached 
 COMMENT ON AGGREGATE fav_base(uuid, float8, bigint) IS 'the base of an attached filter';
 COMMENT ON AGGREGATE fav_base(bytea, float8, bigint) IS 'the base of an attached filter';
 
+CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_recent(regclass, float8, bigint) IS
+	'an empty filter; as the default of a column it says whose filters a table has, and how they are made';
+
 -- The triggers of an attachment, which fav_attach makes.  One that somebody makes on a table
 -- of their own reaches nothing else.
 

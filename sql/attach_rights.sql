@@ -179,14 +179,17 @@ CREATE TABLE yard.mine (k int, e int);
 CREATE INDEX ON yard.mine (k, e);
 CREATE TABLE yard.my_levels (k int PRIMARY KEY, base fav, middle fav, recent fav NOT NULL);
 -- tables of somebody else: nothing happens, or it is refused
-CREATE FUNCTION yard.forge(levels text, source text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION yard.forge(levels text, source text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	tables text := format('%L::regclass IS NOT NULL AND %L::regclass IS NOT NULL', levels, source);
+	tables text := format('%L::regclass IS NOT NULL', levels);
 	rows_are text := tables || ' AND %1$s.k IS NOT NULL AND %1$s.e IS NOT NULL';
 BEGIN
-	EXECUTE format('CREATE TRIGGER a AFTER INSERT ON yard.mine FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fav_collect(''0.01'', ''0'')', format(rows_are, 'NEW'));
-	EXECUTE format('CREATE TRIGGER b AFTER DELETE ON yard.mine FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fav_collect(''0.01'', ''0'')', format(rows_are, 'OLD'));
-	EXECUTE format('CREATE TRIGGER c AFTER INSERT OR DELETE OR TRUNCATE ON yard.mine WHEN (%s) EXECUTE FUNCTION fav_reconcile(''0.01'', ''0'')', tables);
+	IF source IS NOT NULL THEN
+		EXECUTE format('ALTER TABLE %s ALTER recent SET DEFAULT fav_recent(%L, ''0.01'', ''0'')', levels, source);
+	END IF;
+	EXECUTE format('CREATE TRIGGER a AFTER INSERT ON yard.mine FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fav_collect()', format(rows_are, 'NEW'));
+	EXECUTE format('CREATE TRIGGER b AFTER DELETE ON yard.mine FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fav_collect()', format(rows_are, 'OLD'));
+	EXECUTE format('CREATE TRIGGER c AFTER INSERT OR DELETE OR TRUNCATE ON yard.mine WHEN (%s) EXECUTE FUNCTION fav_reconcile()', tables);
 	INSERT INTO yard.mine VALUES (1, 200), (77, 200);
 	DELETE FROM yard.mine;
 	INSERT INTO yard.mine VALUES (1, 201);
@@ -198,37 +201,41 @@ BEGIN
 EXCEPTION WHEN others THEN
 	RETURN SQLERRM;
 END $$;
-SELECT yard.forge('yard.pairs_fav_levels', 'yard.pairs');
+SELECT yard.forge('yard.pairs_fav_levels');
 SELECT yard.forge('yard.pairs_fav_levels', 'yard.mine');
 SELECT yard.forge('yard.my_levels', 'yard.pairs');
-SELECT yard.forge('yard.pairs', 'yard.mine');
-SELECT yard.forge('yard.my_levels', '123456789');
-SELECT yard.forge('123456789', 'yard.mine') <> 'done' AS refused;
+SELECT yard.forge('yard.pairs');
+SELECT yard.forge('123456789') <> 'done' AS refused;
 SELECT count(*) FROM yard.my_levels;
--- one's own tables: what fav_attach would give
+-- one's own tables: nothing unless the levels table says so, and then what fav_attach would give
+SELECT yard.forge('yard.mine');
+ALTER TABLE yard.my_levels ALTER recent DROP DEFAULT;
+SELECT yard.forge('yard.my_levels');
 SELECT yard.forge('yard.my_levels', 'yard.mine');
-SELECT yard.forge('yard.mine', 'yard.mine');
+ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', random(), '0');
+SELECT yard.forge('yard.my_levels');
+ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', '-1', '0');
+SELECT yard.forge('yard.my_levels');
+ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', '0.01', '0');
 -- other clauses, other arguments, other events
 SELECT attempt(format('CREATE TRIGGER t %s yard.mine %s EXECUTE FUNCTION %s; INSERT INTO yard.mine VALUES (1, 1); DROP TRIGGER t ON yard.mine', event, clause, function))
 FROM (VALUES
 	('AFTER INSERT ON', 'FOR EACH ROW', 'fav_collect()'),
 	('AFTER INSERT ON', '', 'fav_reconcile()'),
-	('BEFORE INSERT ON', 'FOR EACH ROW', 'fav_collect(1, 2)'),
-	('AFTER INSERT ON', '', 'fav_collect(1, 2)'),
-	('AFTER INSERT ON', 'FOR EACH ROW', 'fav_reconcile(1, 2)'),
-	('AFTER INSERT ON', 'FOR EACH ROW WHEN (NEW.k = 1)', 'fav_collect(0.01, 0)'),
-	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass IS NOT NULL)$$, 'fav_collect(0.01, 0)'),
-	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass = 'yard.mine'::regclass IS NOT NULL)$$, 'fav_collect(0.01, 0)'),
-	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass = 'yard.mine'::regclass OR NEW.k > NEW.e OR true)$$, $$fav_collect('-1', '0')$$),
-	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass = 'yard.mine'::regclass OR NEW.k > NEW.e OR true)$$, $$fav_collect('', 'x')$$),
-	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass = 'yard.mine'::regclass OR NEW.k > NEW.e OR true)$$, 'fav_collect(0.01)')
+	('BEFORE INSERT ON', 'FOR EACH ROW', 'fav_collect()'),
+	('AFTER INSERT ON', '', 'fav_collect()'),
+	('AFTER INSERT ON', 'FOR EACH ROW', 'fav_reconcile()'),
+	('AFTER INSERT ON', 'FOR EACH ROW WHEN (NEW.k = 1)', 'fav_collect()'),
+	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass IS NOT NULL)$$, 'fav_collect()'),
+	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass = 'yard.mine'::regclass IS NOT NULL)$$, 'fav_collect()'),
+	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass IS NULL OR NEW.k > NEW.e OR true)$$, 'fav_collect()')
 ) v (event, clause, function);
 SELECT attempt('SELECT fav_collect()'), attempt('SELECT fav_reconcile()');
 -- system columns are in no row: the address of a row is not read from memory that is something else
-CREATE TABLE yard.addresses (k tid PRIMARY KEY, base fav, middle fav, recent fav NOT NULL);
+CREATE TABLE yard.addresses (k tid PRIMARY KEY, base fav, middle fav, recent fav NOT NULL DEFAULT fav_recent('yard.mine', '0.01', '0'));
 CREATE TRIGGER t AFTER INSERT ON yard.mine FOR EACH ROW
-	WHEN ('yard.addresses'::regclass IS NOT NULL AND 'yard.mine'::regclass IS NOT NULL AND NEW.ctid IS NOT NULL AND NEW.e IS NOT NULL)
-	EXECUTE FUNCTION fav_collect('0.01', '0');
+	WHEN ('yard.addresses'::regclass IS NOT NULL AND NEW.ctid IS NOT NULL AND NEW.e IS NOT NULL)
+	EXECUTE FUNCTION fav_collect();
 SELECT attempt('INSERT INTO yard.mine VALUES (1, 1)') <> '';
 SELECT count(*) FROM yard.addresses;
 DROP TABLE yard.addresses CASCADE;

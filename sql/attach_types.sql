@@ -161,16 +161,18 @@ SELECT keys, elements, missing, stale FROM fav_verify('pairs');
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 
--- Generated columns are columns, if they are stored
+-- A generated column changes without a trigger, when its expression does
 CREATE TABLE pairs (u int, p int, k int GENERATED ALWAYS AS (u % 3) STORED, e int GENERATED ALWAYS AS (p * 2) STORED);
-CREATE INDEX ON pairs (k, e);
+SELECT fav_attach('pairs', 'k', 'p');
+SELECT fav_attach('pairs', 'u', 'e');
+DROP TABLE pairs;
+CREATE TABLE pairs (k int, e int, u int, PRIMARY KEY (k, e));
 SELECT fav_attach('pairs', 'k', 'e');
-INSERT INTO pairs (u, p) SELECT i, i FROM generate_series(1, 6) i;
-UPDATE pairs SET u = u + 1 WHERE p = 1;
-UPDATE pairs SET p = p + 10 WHERE p = 2;
-DELETE FROM pairs WHERE p = 3;
-SELECT k, ARRAY(SELECT i FROM generate_series(0, 30) i WHERE filter @> i) FROM pairs_fav ORDER BY k;
-SELECT keys, elements, missing, stale FROM fav_verify('pairs');
+CREATE TABLE child (k int NOT NULL, e int GENERATED ALWAYS AS (u * 2) STORED NOT NULL, u int);
+ALTER TABLE child INHERIT pairs;
+INSERT INTO pairs VALUES (1, 2, 3);
+DROP TABLE IF EXISTS child;
+INSERT INTO pairs VALUES (1, 2, 3);
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 DO $$

@@ -60,18 +60,65 @@ check_source(Oid source)
 static void
 find_usable_column(Oid source, const char *name, FavColumn *column)
 {
-	HeapTuple	tuple;
-	char		generated;
-
-	fav_find_column(source, name, column);
-	tuple = SearchSysCacheAttNum(source, column->number);
-	generated = ((Form_pg_attribute) GETSTRUCT(tuple))->attgenerated;
-	ReleaseSysCache(tuple);
-	if (column->number < 1 || (generated != '\0' && generated != ATTRIBUTE_GENERATED_STORED))
+	if (!fav_find_column(source, name, column))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of table \"%s\" does not exist", name,
+						get_rel_name(source))));
+	if (column->number < 1 || column->is_generated)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("column \"%s\" of table \"%s\" is not stored in its rows", name,
-						get_rel_name(source))));
+				 errmsg("column \"%s\" of table \"%s\" cannot be key or element", name,
+						get_rel_name(source)),
+				 errdetail("System columns and generated columns change without a trigger.")));
+}
+
+static void
+find_key(Oid source, const char *name, FavAttachment *attachment)
+{
+	FavColumn  *key = &attachment->key;
+
+	find_usable_column(source, name, key);
+	attachment->key_type = fav_key_type(key);
+	if (attachment->key_type == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has type %s, which cannot be a key", name,
+						format_type_be(key->type)),
+				 errdetail("Keys have a type with a default btree operator class that is not"
+						   " composite.")));
+}
+
+static void
+find_element(Oid source, const char *name, FavAttachment *attachment)
+{
+	FavColumn  *element = &attachment->element;
+
+	find_usable_column(source, name, element);
+	attachment->kind = fav_kind_of_column(element);
+	if (attachment->kind == FAV_KIND_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has type %s, which cannot be an element", name,
+						format_type_be(element->type)),
+				 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or"
+						   " bytea.")));
+}
+
+/*
+ * A seed where none is given.  Different integers have different hashes, whatever the seed.
+ * Others can be crafted to share one, unless the seed cannot be foreseen.
+ */
+static uint64_t
+choose_seed(FavKind kind)
+{
+	uint64_t	seed = FAV_DEFAULT_SEED;
+
+	if (kind != FAV_KIND_INTEGER && !pg_strong_random(&seed, sizeof(seed)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate a random seed")));
+	return seed;
 }
 
 /* Without an index that begins with the key, every look-up would read the whole table. */
@@ -137,18 +184,15 @@ fav_attach(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
 	check_source(new.source);
-	find_usable_column(new.source, NameStr(*PG_GETARG_NAME(1)), &new.key);
-	find_usable_column(new.source, NameStr(*PG_GETARG_NAME(2)), &new.element);
+	find_key(new.source, NameStr(*PG_GETARG_NAME(1)), &new);
+	find_element(new.source, NameStr(*PG_GETARG_NAME(2)), &new);
 	if (new.key.number == new.element.number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("key and element are the same column \"%s\"", NameStr(new.key.name))));
-	new.key_type = fav_check_key(&new.key);
-	new.kind = fav_kind_of_column(&new.element);
 	new.params = fav_default_params();
 	new.params.error_rate = PG_GETARG_FLOAT8(3);
-	if (!PG_ARGISNULL(4))
-		new.params.seed = (uint64_t) PG_GETARG_INT64(4);
+	new.params.seed = PG_ARGISNULL(4) ? choose_seed(new.kind) : (uint64_t) PG_GETARG_INT64(4);
 	fav_check_params(&new.params);
 	view_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(new.source), NULL, "fav") :
 		NameStr(*PG_GETARG_NAME(5));
@@ -161,27 +205,9 @@ fav_attach(PG_FUNCTION_ARGS)
 	new.levels = fav_create_objects(&new, view_name, levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
-	fav_build_all(fav_attachment_of_levels(new.schema, new.source, new.levels, false));
+	fav_build_all(fav_attachment_of_levels(new.schema, new.levels));
 	fav_become_caller(&role);
 	PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
-}
-
-/* A trigger alone proves nothing: anybody can make one on their own table that names another. */
-static void
-check_may_drop(Oid schema, Oid source, Oid levels)
-{
-	Oid			fav = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
-									  ObjectIdGetDatum(schema));
-
-	if (fav_owner_of(levels) != fav_owner_of(source) ||
-		get_rel_relkind(levels) != RELKIND_RELATION ||
-		get_atttype(levels, FAV_LEVELS_RECENT) != fav)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("table \"%s\" does not hold filters of table \"%s\"",
-						get_rel_name(levels), get_rel_name(source)),
-				 errdetail("It has another owner, or not the columns of a levels table."),
-				 errhint("Give both tables one owner, or drop the trigger that names it.")));
 }
 
 /*
@@ -200,9 +226,8 @@ fav_detach(PG_FUNCTION_ARGS)
 	levels = fav_choose_levels(schema, source,
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	fav_check_owner(levels);
-	check_may_drop(schema, source, levels);
 	fav_become_owner(&role, fav_owner_of(levels));
-	fav_drop_objects(schema, levels);
+	fav_drop_objects(schema, source, levels);
 	fav_become_caller(&role);
 	PG_RETURN_VOID();
 }

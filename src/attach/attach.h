@@ -3,8 +3,8 @@
  *		Filters that keep themselves true: what an attachment is, and what its parts share.
  *
  * An attachment ties a source, a table of pairs (key, element), to a levels table with one
- * row for each key: the three levels of its filter (core/levels.h).  It consists of
- * triggers on the source and nothing else.  Two steps keep the filters true:
+ * row for each key: the three levels of its filter (core/levels.h).  The levels table and
+ * triggers on the source say all of it (definition.c).  Two steps keep the filters true:
  *
  *		collect		Row triggers note which pairs were touched.
  *		reconcile	At the end of the statement, and before commit for what no statement
@@ -59,13 +59,20 @@ typedef struct FavColumn
 	int32		typmod;
 	bool		is_domain;
 	Oid			collation;
+	bool		is_generated;
 } FavColumn;
+
+/* What a levels table says of itself. */
+typedef struct FavDefinition
+{
+	Oid			source;
+	FavParams	params;			/* error rate and seed */
+} FavDefinition;
 
 /* What the WHEN clause of a trigger says. */
 typedef struct FavWhen
 {
 	Oid			levels;
-	Oid			source;
 	AttrNumber	key;			/* in the trigger's own table; 0 for a statement trigger */
 	AttrNumber	element;
 } FavWhen;
@@ -77,9 +84,9 @@ typedef struct FavTrigger
 	NameData	name;
 	int16		type;
 	bool		is_enabled;		/* fires always */
+	bool		is_clone;		/* PostgreSQL made it for a partition */
 	bool		is_of_rows;
 	FavWhen		when;
-	FavParams	params;			/* error rate and seed */
 } FavTrigger;
 
 typedef struct FavAttachment
@@ -102,25 +109,37 @@ typedef struct FavAttachment
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;
 
-/* triggers.c: what triggers say */
-extern bool fav_read_when(const char *expression, FavWhen *when);
-extern bool fav_read_arguments(int count, const char *first, const char *second,
-							   FavParams *params);
+/* definition.c: where an attachment is written down */
+extern Datum fav_make_recent(const FavParams *params);
+extern bool fav_read_definition(Oid schema, Oid levels, FavDefinition *definition);
+extern bool fav_read_when(const char *expression, bool is_of_rows, FavWhen *when);
 extern List *fav_read_triggers(Oid schema, Oid relation);
 
 /* columns.c: the columns of key and element */
-extern void fav_find_column(Oid relation, const char *name, FavColumn *column);
+extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
 extern FavKind fav_kind_of_column(const FavColumn *column);
-extern TypeCacheEntry *fav_check_key(const FavColumn *column);
+extern TypeCacheEntry *fav_key_type(const FavColumn *column);
 extern bool fav_has_unique_pairs(FavAttachment *attachment);
 
-/* attachment.c: attachments, and the cache of them */
-extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
-extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid source, Oid levels,
-											   bool missing_ok);
-extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
-extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
+/* attachment.c: what the catalogs say of an attachment, and whether it can be kept */
+
+/* Why filters cannot be kept, and what to do about it. */
+typedef struct FavObstacle
+{
+	const char *message;
+	const char *hint;
+} FavObstacle;
+
+extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
+pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);
+extern List *fav_list_levels(Oid schema, Oid source);
+extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
+
+/* cache.c: attachments that are ready for use */
+extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
+extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid levels);
+extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
 extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
 extern Oid	fav_source_argument(FunctionCallInfo fcinfo);
 
@@ -151,7 +170,7 @@ extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int nvalues, O
 extern Oid	fav_create_objects(FavAttachment *attachment, const char *view_name,
 							   const char *levels_name);
 extern void fav_create_triggers(const FavAttachment *attachment);
-extern void fav_drop_objects(Oid schema, Oid levels);
+extern void fav_drop_objects(Oid schema, Oid source, Oid levels);
 extern bool fav_is_active(Oid schema, Oid source, Oid levels);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
 

@@ -31,12 +31,14 @@
 #include "utils/rel.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/tuplesort.h"
 #include "utils/tuplestore.h"
 
 typedef struct Collection
 {
 	FavAttachment *attachment;	/* as it was when the collection began */
+	Oid			function;		/* fav_collect, which tells where the extension is */
 	int			nest_level;		/* of the subtransaction that it belongs to */
 	bool		is_open;		/* takes pairs; not so while it is being reconciled */
 	bool		is_broken;		/* has lost pairs, when a disk was full */
@@ -75,6 +77,12 @@ check_collection(const Collection *collection)
 				 errdetail("There was no space for the pairs that it has touched.")));
 }
 
+static bool
+has_same_types(const FavAttachment *a, const FavAttachment *b)
+{
+	return a->key.type == b->key.type && a->element.type == b->element.type;
+}
+
 static Collection *
 find_collection(const FavAttachment *attachment, int nest_level)
 {
@@ -85,7 +93,7 @@ find_collection(const FavAttachment *attachment, int nest_level)
 		Collection *collection = lfirst(cell);
 
 		if (collection->attachment->levels != attachment->levels ||
-			collection->attachment->source != attachment->source ||
+			!has_same_types(collection->attachment, attachment) ||
 			collection->nest_level != nest_level || !collection->is_open)
 			continue;
 		check_collection(collection);
@@ -95,7 +103,7 @@ find_collection(const FavAttachment *attachment, int nest_level)
 }
 
 static Collection *
-begin_collection(FavAttachment *attachment, int nest_level)
+begin_collection(FavAttachment *attachment, Oid function, int nest_level)
 {
 	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "fav collection",
 												  ALLOCSET_SMALL_SIZES);
@@ -104,6 +112,7 @@ begin_collection(FavAttachment *attachment, int nest_level)
 	Collection *collection = palloc0(sizeof(Collection));
 
 	collection->attachment = attachment;
+	collection->function = function;
 	collection->nest_level = nest_level;
 	collection->is_open = true;
 	collection->context = context;
@@ -278,24 +287,30 @@ is_family_together(const Collection *collection, const FavAttachment *attachment
 	return true;
 }
 
-/* Triggers of the levels table may collect anew, in a collection that follows. */
+/*
+ * Triggers of the levels table may collect anew, in a collection that follows.
+ *
+ * The lock comes first.  A rebuild of all keys comes before it or after this, and not in
+ * between, and the attachment that is read under it stays true.
+ */
 static void
-reconcile_collection(Collection *collection, FavAttachment *attachment)
+reconcile_collection(Collection *collection)
 {
-	SortedPairs pairs = {attachment, collection, NULL, NULL};
+	SortedPairs pairs = {NULL, collection, NULL, NULL};
+	FavAttachment *attachment;
 	FavRole		role;
 
 	check_collection(collection);
-	if (attachment->key.type != collection->attachment->key.type ||
-		attachment->element.type != collection->attachment->element.type)
+	LockRelationOid(collection->attachment->levels, RowExclusiveLock);
+	attachment = fav_attachment_of_levels(get_func_namespace(collection->function),
+										  collection->attachment->levels);
+	pairs.attachment = attachment;
+	if (!has_same_types(attachment, collection->attachment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("columns of table \"%s\" changed their types while its filters were behind",
 						get_rel_name(attachment->source))));
 	collection->is_open = false;
-
-	/* A rebuild of all keys comes before or after this, and not in between. */
-	LockRelationOid(attachment->levels, RowExclusiveLock);
 	fav_become_owner(&role, attachment->owner);
 	pairs.slot = MakeSingleTupleTableSlot(attachment->pair, &TTSOpsMinimalTuple);
 	sort_pairs(&pairs);
@@ -308,8 +323,8 @@ reconcile_collection(Collection *collection, FavAttachment *attachment)
 }
 
 /*
- * Before commit.  Deferred triggers of the levels table may be due then, and may collect
- * anew.
+ * Before commit.  Tables may have gone since the pairs were collected.  Triggers of the levels
+ * table cannot be deferred: PostgreSQL refuses that to who acts as somebody else.
  */
 static void
 reconcile_all(void)
@@ -317,20 +332,14 @@ reconcile_all(void)
 	while (collections != NIL)
 	{
 		Collection *collection = linitial(collections);
-		FavAttachment *attachment;
 
-		/* tables may have changed, or have gone, since the pairs were collected */
 		PushActiveSnapshot(GetTransactionSnapshot());
-		attachment = fav_attachment_of_levels(collection->attachment->schema,
-											  collection->attachment->source,
-											  collection->attachment->levels, true);
-		if (attachment != NULL)
-			reconcile_collection(collection, attachment);
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->source)) &&
+			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->levels)))
+			reconcile_collection(collection);
 		else
 			end_collection(collection);
 		PopActiveSnapshot();
-		if (collections == NIL)
-			AfterTriggerFireDeferred();
 	}
 }
 
@@ -466,7 +475,7 @@ fav_collect(PG_FUNCTION_ARGS)
 	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
 	collection = find_collection(attachment, nest_level);
 	if (collection == NULL)
-		collection = begin_collection(attachment, nest_level);
+		collection = begin_collection(attachment, fcinfo->flinfo->fn_oid, nest_level);
 	add_origin(collection, RelationGetRelid(data->tg_relation));
 	collect_pair(collection, data->tg_trigslot, &when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
@@ -497,6 +506,6 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	else
 		while ((collection = find_collection(attachment,
 											 GetCurrentTransactionNestLevel())) != NULL)
-			reconcile_collection(collection, attachment);
+			reconcile_collection(collection);
 	return PointerGetDatum(NULL);
 }

@@ -13,17 +13,15 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-void
+/* False if the relation has no such column. */
+bool
 fav_find_column(Oid relation, const char *name, FavColumn *column)
 {
 	HeapTuple	tuple = SearchSysCacheAttName(relation, name);
 	Form_pg_attribute attribute;
 
 	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of table \"%s\" does not exist", name,
-						get_rel_name(relation))));
+		return false;
 	attribute = (Form_pg_attribute) GETSTRUCT(tuple);
 	column->name = attribute->attname;
 	column->number = attribute->attnum;
@@ -31,9 +29,12 @@ fav_find_column(Oid relation, const char *name, FavColumn *column)
 	column->type = getBaseTypeAndTypmod(attribute->atttypid, &column->typmod);
 	column->is_domain = column->type != attribute->atttypid;
 	column->collation = attribute->attcollation;
+	column->is_generated = attribute->attgenerated != '\0';
 	ReleaseSysCache(tuple);
+	return true;
 }
 
+/* The kind of a column's elements; FAV_KIND_NONE if it cannot have any. */
 FavKind
 fav_kind_of_column(const FavColumn *column)
 {
@@ -51,36 +52,21 @@ fav_kind_of_column(const FavColumn *column)
 		case BYTEAOID:
 			return FAV_KIND_BYTES;
 		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column \"%s\" has type %s, which cannot be an element",
-							NameStr(column->name), format_type_be(column->type)),
-					 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or"
-							   " bytea.")));
+			return FAV_KIND_NONE;
 	}
-	pg_unreachable();
 }
 
+/* The type of a column's keys; NULL if they cannot be compared as a btree does. */
 TypeCacheEntry *
-fav_check_key(const FavColumn *column)
+fav_key_type(const FavColumn *column)
 {
 	TypeCacheEntry *type = lookup_type_cache(column->type,
 											 TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
 											 TYPECACHE_LT_OPR | TYPECACHE_CMP_PROC_FINFO);
 
-	if (type->typtype == TYPTYPE_COMPOSITE || column->type == RECORDOID)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has composite type %s, which cannot be a key",
-						NameStr(column->name), format_type_be(column->type))));
-	if (!OidIsValid(type->btree_opf) || !OidIsValid(type->eq_opr) ||
-		!OidIsValid(type->lt_opr) || !OidIsValid(type->cmp_proc_finfo.fn_oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has type %s, which cannot be a key",
-						NameStr(column->name), format_type_be(column->type)),
-				 errdetail("The type has no default btree operator class.")));
-	return type;
+	return type->typtype != TYPTYPE_COMPOSITE && column->type != RECORDOID &&
+		OidIsValid(type->btree_opf) && OidIsValid(type->eq_opr) &&
+		OidIsValid(type->lt_opr) && OidIsValid(type->cmp_proc_finfo.fn_oid) ? type : NULL;
 }
 
 /* Does the index keep pairs from repeating, by the same equality of keys as ours? */

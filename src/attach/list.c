@@ -15,67 +15,54 @@
 
 PG_FUNCTION_INFO_V1(fav_list_attachments);
 
-/* A trigger of each attachment, on its source; one that names the columns, if there is one. */
+/* The levels tables of all attachments. */
 static List *
 list_attachments(Oid schema)
 {
-	List	   *attachments = NIL;
+	List	   *all = NIL;
 	ListCell   *cell;
-	ListCell   *other;
 
 	foreach(cell, fav_read_triggers(schema, InvalidOid))
 	{
-		FavTrigger *trigger = lfirst(cell);
-		bool		is_new = trigger->when.source == trigger->relation;
+		const FavTrigger *trigger = lfirst(cell);
+		FavDefinition definition;
 
-		foreach(other, attachments)
-		{
-			FavTrigger *listed = lfirst(other);
-
-			if (!is_new || listed->when.levels != trigger->when.levels ||
-				listed->when.source != trigger->when.source)
-				continue;
-			if (trigger->when.element != InvalidAttrNumber)
-				*listed = *trigger;
-			is_new = false;
-		}
-		if (is_new)
-			attachments = lappend(attachments, trigger);
+		/* one that somebody made on another table says nothing */
+		if (fav_read_definition(schema, trigger->when.levels, &definition) &&
+			definition.source == trigger->relation)
+			all = list_append_unique_oid(all, trigger->when.levels);
 	}
-	return attachments;
+	return all;
 }
 
 static void
-set_column_name(Oid source, AttrNumber number, Datum *value, bool *isnull)
+set_name(const NameData *name, Datum *value, bool *isnull)
 {
-	char	   *name = number == InvalidAttrNumber ? NULL : get_attname(source, number, true);
-
-	*isnull = name == NULL;
-	if (name != NULL)
-		*value = DirectFunctionCall1(namein, CStringGetDatum(name));
+	*isnull = NameStr(*name)[0] == '\0';
+	if (!*isnull)
+		*value = DirectFunctionCall1(namein, CStringGetDatum(NameStr(*name)));
 }
 
 /* False if somebody has dropped a table in the meantime. */
 static bool
-describe(Oid schema, const FavTrigger *trigger, Datum *values, bool *nulls)
+describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 {
-	Oid			source = trigger->when.source;
-	Oid			levels = trigger->when.levels;
+	FavAttachment attachment;
+	const FavObstacle *found = fav_read_attachment(schema, levels, &attachment);
 	Oid			view;
 
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) ||
+	if (!OidIsValid(attachment.owner) ||
 		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(levels)))
 		return false;
 	view = fav_view_of_levels(schema, levels);
-	values[0] = ObjectIdGetDatum(source);
-	set_column_name(source, trigger->when.key, &values[1], &nulls[1]);
-	set_column_name(source, trigger->when.element, &values[2], &nulls[2]);
+	values[0] = ObjectIdGetDatum(attachment.source);
+	set_name(&attachment.key.name, &values[1], &nulls[1]);
+	set_name(&attachment.element.name, &values[2], &nulls[2]);
 	values[3] = ObjectIdGetDatum(view);
 	nulls[3] = !OidIsValid(view);
 	values[4] = ObjectIdGetDatum(levels);
-	values[5] = Float8GetDatum(trigger->params.error_rate);
-	values[6] = BoolGetDatum(fav_owner_of(levels) == fav_owner_of(source) &&
-							 fav_is_active(schema, source, levels));
+	values[5] = Float8GetDatum(attachment.params.error_rate);
+	values[6] = BoolGetDatum(found == NULL && fav_is_active(schema, attachment.source, levels));
 	return true;
 }
 
@@ -106,7 +93,7 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 		Datum		values[7];
 		bool		nulls[7] = {false};
 
-		if (describe(schema, list_nth(context->user_fctx, (int) context->call_cntr), values,
+		if (describe(schema, list_nth_oid(context->user_fctx, (int) context->call_cntr), values,
 					 nulls))
 			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc,
 																	   values, nulls)));

@@ -15,6 +15,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_depend.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
@@ -26,6 +27,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -34,12 +36,10 @@
  */
 
 /*
- * The triggers of an attachment on one table.  What they are fired for names the tables and
- * columns in the order of fav_read_when().  Elements are the same if their bytes are,
- * whatever the collation says.
+ * The triggers of an attachment on one table.  Their WHEN clauses name what fav_read_when()
+ * looks for.  Elements are the same if their bytes are, whatever the collation says.
  */
-#define TABLES \
-	"{'levels'}::pg_catalog.regclass IS NOT NULL AND {'source'}::pg_catalog.regclass IS NOT NULL"
+#define LEVELS	"{'levels'}::pg_catalog.regclass IS NOT NULL"
 
 typedef struct TriggerShape
 {
@@ -53,21 +53,21 @@ typedef struct TriggerShape
 static const TriggerShape shapes[] = {
 	{
 		"insert", "INSERT", true, TRIGGER_TYPE_INSERT,
-		TABLES " AND NEW.{k} IS NOT NULL AND NEW.{e} IS NOT NULL"
+		LEVELS " AND NEW.{k} IS NOT NULL AND NEW.{e} IS NOT NULL"
 	},
 	{
 		"update", "UPDATE", true, TRIGGER_TYPE_UPDATE,
-		TABLES " AND (OLD.{k}{::key} {=} NEW.{k}{::key} AND"
+		LEVELS " AND (OLD.{k}{::key} {=} NEW.{k}{::key} AND"
 		" OLD.{e}{collate} OPERATOR(pg_catalog.=) NEW.{e}{collate}) IS NOT TRUE"
 	},
 	{
 		"delete", "DELETE", true, TRIGGER_TYPE_DELETE,
-		TABLES " AND OLD.{k} IS NOT NULL AND OLD.{e} IS NOT NULL"
+		LEVELS " AND OLD.{k} IS NOT NULL AND OLD.{e} IS NOT NULL"
 	},
 	{
 		"statement", "INSERT OR UPDATE OR DELETE OR TRUNCATE", false,
 		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE,
-		TABLES
+		LEVELS
 	}
 };
 
@@ -91,18 +91,14 @@ find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
 static void
 create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
-	Datum		error_rate = Float8GetDatum(attachment->params.error_rate);
-
 	fav_run(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s WHEN (%s)"
-					 " EXECUTE FUNCTION %s('%s', '" INT64_FORMAT "')",
+					 " EXECUTE FUNCTION %s()",
 					 quote_identifier(makeObjectName(get_rel_name(attachment->levels), NULL,
 													 shape->suffix)),
 					 shape->event, fav_relation_name(relation),
 					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
 					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
-							   "{fav}.fav_reconcile"),
-					 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
-					 (int64) attachment->params.seed));
+							   "{fav}.fav_reconcile")));
 	CommandCounterIncrement();
 }
 
@@ -145,6 +141,32 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
+/* Can the levels table have a key but once? */
+static bool
+has_unique_key(Oid levels)
+{
+	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
+	bool		found = false;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(levels));
+	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
+
+		found |= index->indisunique && index->indisvalid && index->indimmediate &&
+			index->indnkeyatts == 1 && index->indkey.values[0] == FAV_LEVELS_KEY &&
+			heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
 /*
  * Are all triggers there and enabled?  A partition that was made later has no statement
  * trigger: its changes are seen, but not a TRUNCATE of it alone.
@@ -155,6 +177,8 @@ fav_is_active(Oid schema, Oid source, Oid levels)
 	ListCell   *cell;
 	size_t		i;
 
+	if (!has_unique_key(levels))
+		return false;
 	foreach(cell, find_all_inheritors(source, NoLock, NULL))
 	{
 		List	   *triggers = fav_read_triggers(schema, lfirst_oid(cell));
@@ -220,12 +244,16 @@ fav_create_objects(FavAttachment *attachment, const char *view_name, const char 
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
 	const char *view = quote_qualified_identifier(namespace, view_name);
 	bool		is_unlogged = get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED;
+	Datum		error_rate = Float8GetDatum(attachment->params.error_rate);
 
-	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY,"
-					 " base %s.fav, middle %s.fav, recent %s.fav NOT NULL)"
+	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
+					 " recent %s.fav NOT NULL DEFAULT"
+					 " %s.fav_recent(%s::pg_catalog.regclass, '%s', '" INT64_FORMAT "'))"
 					 " WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, k,
-					 column_type(source, attachment->key.number), fav, fav, fav));
+					 column_type(source, attachment->key.number), fav, fav, fav, fav,
+					 fav_query(attachment, "{'source'}"), DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
+					 (int64) attachment->params.seed));
 
 	/* It must stay in the row: that is what makes a write cheap. */
 	fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
@@ -339,34 +367,31 @@ is_our_function(Oid function, Oid owner)
 	return is_ours;
 }
 
-static void
-add_object(ObjectAddresses *objects, Oid class, Oid object)
-{
-	ObjectAddress address;
-
-	ObjectAddressSet(address, class, object);
-	add_exact_object_address(&address, objects);
-}
-
 /*
- * Drop all of an attachment: its triggers wherever they are, the view, the function and the
- * levels table.  Whatever else depends on these stays, and makes this an error.
+ * Drop all of an attachment: its triggers, the view, the function and the levels table, by
+ * ordinary commands.  Whatever else depends on these stays, and makes this an error.
  */
 void
-fav_drop_objects(Oid schema, Oid levels)
+fav_drop_objects(Oid schema, Oid source, Oid levels)
 {
-	ObjectAddresses *objects = new_object_addresses();
+	Oid			owner = fav_owner_of(levels);
 	Oid			view = fav_view_of_levels(schema, levels);
 	ListCell   *cell;
 
-	foreach(cell, dependents(RelationRelationId, levels, TriggerRelationId))
-		add_object(objects, TriggerRelationId, lfirst_oid(cell));
-	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
-		if (is_our_function(lfirst_oid(cell), fav_owner_of(levels)))
-			add_object(objects, ProcedureRelationId, lfirst_oid(cell));
+	foreach(cell, fav_read_triggers(schema, InvalidOid))
+	{
+		const FavTrigger *trigger = lfirst(cell);
+
+		/* children that have left the source still have theirs; clones go with the original */
+		if (trigger->when.levels == levels && !trigger->is_clone &&
+			(trigger->relation == source || fav_owner_of(trigger->relation) == owner))
+			fav_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(NameStr(trigger->name)),
+							 fav_relation_name(trigger->relation)));
+	}
 	if (OidIsValid(view))
-		add_object(objects, RelationRelationId, view);
-	add_object(objects, RelationRelationId, levels);
-	performMultipleDeletions(objects, DROP_RESTRICT, 0);
-	free_object_addresses(objects);
+		fav_run(psprintf("DROP VIEW %s", fav_relation_name(view)));
+	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
+		if (is_our_function(lfirst_oid(cell), owner))
+			fav_run(psprintf("DROP FUNCTION %s", format_procedure_qualified(lfirst_oid(cell))));
+	fav_run(psprintf("DROP TABLE %s", fav_relation_name(levels)));
 }

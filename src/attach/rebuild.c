@@ -121,7 +121,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	else
 	{
 		LockRelationOid(attachment->levels, RowExclusiveLock);
-			fav_rebuild_key(attachment, read_key(attachment, PG_GETARG_DATUM(1)));
+		fav_rebuild_key(attachment, read_key(attachment, PG_GETARG_DATUM(1)));
 	}
 	fav_become_caller(&role);
 	PG_RETURN_VOID();

@@ -1,0 +1,233 @@
+/*
+ * definition.c
+ *		Where an attachment is written down: in the levels table and in the triggers.
+ *
+ * The levels table says whose filters it has, and how they are made.  The default of its
+ * column recent is an empty filter:
+ *
+ *		fav_recent('hidden_posts'::regclass, 0.01, 0)
+ *
+ * Only the owner of the table can write that, it costs nothing when rows are written, and a
+ * dump restores it together with the table.
+ *
+ * The WHEN clause of a trigger on the source names the levels table as a constant of type
+ * regclass, and a row trigger's also the columns of key and element.  So PostgreSQL itself
+ * follows renames, maps columns to partitions, keeps what is needed from being dropped, and
+ * dumps all of it by name.  A trigger alone proves nothing: anybody can make one.
+ *
+ * Only catalogs are read here.  Nobody's table is opened, and nobody waits for a lock.
+ */
+#include "attach.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_attrdef.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_trigger.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/primnodes.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(fav_recent);
+
+static Oid
+function_oid(Oid schema, const char *name, int nargs, Oid *types)
+{
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+						   PointerGetDatum(buildoidvector(types, nargs)),
+						   ObjectIdGetDatum(schema));
+}
+
+/*
+ * The levels table
+ */
+
+Datum
+fav_make_recent(const FavParams *params)
+{
+	FavEditor	editor;
+
+	fav_check_params(params);
+	fav_editor_new(&editor, params);
+	return fav_finish_edit(&editor);
+}
+
+/*
+ * fav_recent(source, error_rate, seed): an empty filter.  The source is for those who read
+ * the expression.
+ */
+Datum
+fav_recent(PG_FUNCTION_ARGS)
+{
+	FavParams	params = fav_default_params();
+
+	params.error_rate = PG_GETARG_FLOAT8(1);
+	params.seed = (uint64_t) PG_GETARG_INT64(2);
+	return fav_make_recent(&params);
+}
+
+/* The default of a column; NULL if it has none. */
+static Node *
+read_default(Oid relation, AttrNumber number)
+{
+	Relation	catalog = table_open(AttrDefaultRelationId, AccessShareLock);
+	Node	   *expression = NULL;
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&keys[0], Anum_pg_attrdef_adrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(relation));
+	ScanKeyInit(&keys[1], Anum_pg_attrdef_adnum, BTEqualStrategyNumber, F_INT2EQ,
+				Int16GetDatum(number));
+	scan = systable_beginscan(catalog, AttrDefaultIndexId, true, NULL, 2, keys);
+	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		value = heap_getattr(tuple, Anum_pg_attrdef_adbin, RelationGetDescr(catalog),
+										 &isnull);
+
+		if (!isnull)
+			expression = stringToNode(TextDatumGetCString(value));
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return expression;
+}
+
+/* False if the relation is not a levels table. */
+bool
+fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
+{
+	Oid			types[3] = {REGCLASSOID, FLOAT8OID, INT8OID};
+	Node	   *expression = read_default(levels, FAV_LEVELS_RECENT);
+	Datum		values[3];
+	ListCell   *cell;
+	int			i = 0;
+
+	if (expression == NULL || !IsA(expression, FuncExpr) ||
+		((FuncExpr *) expression)->funcid != function_oid(schema, "fav_recent", 3, types))
+		return false;
+	foreach(cell, ((FuncExpr *) expression)->args)
+	{
+		Const	   *argument = lfirst(cell);
+
+		if (!IsA(argument, Const) || argument->constisnull)
+			return false;
+		values[i++] = argument->constvalue;
+	}
+	definition->source = DatumGetObjectId(values[0]);
+	definition->params = fav_default_params();
+	definition->params.error_rate = DatumGetFloat8(values[1]);
+	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
+	return true;
+}
+
+/*
+ * Triggers
+ */
+
+typedef struct WhenWalk
+{
+	FavWhen    *when;
+	int			nrelations;
+	bool		is_strange;
+} WhenWalk;
+
+static bool
+read_when_walker(Node *node, WhenWalk *walk)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID &&
+		!((Const *) node)->constisnull)
+	{
+		walk->when->levels = DatumGetObjectId(((Const *) node)->constvalue);
+		walk->nrelations++;
+	}
+	else if (IsA(node, Var))
+	{
+		AttrNumber	number = ((Var *) node)->varattno;
+
+		/* system columns and whole rows are nobody's key or element */
+		if (number <= 0)
+			walk->is_strange = true;
+		else if (walk->when->key == InvalidAttrNumber)
+			walk->when->key = number;
+		else if (walk->when->element == InvalidAttrNumber && number != walk->when->key)
+			walk->when->element = number;
+	}
+	return expression_tree_walker(node, read_when_walker, walk);
+}
+
+/*
+ * Read a WHEN clause.  The table it names is levels, the first column is the key, and the
+ * next is the element.  False if the clause is none of ours.
+ */
+bool
+fav_read_when(const char *expression, bool is_of_rows, FavWhen *when)
+{
+	WhenWalk	walk = {when, 0, false};
+
+	memset(when, 0, sizeof(*when));
+	if (expression == NULL)
+		return false;
+	(void) read_when_walker(stringToNode(expression), &walk);
+	return walk.nrelations == 1 && !walk.is_strange &&
+		(when->element != InvalidAttrNumber) == is_of_rows;
+}
+
+/* A row of pg_trigger; NULL if it is none of ours. */
+static FavTrigger *
+read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
+{
+	Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
+	FavTrigger *trigger = palloc0(sizeof(FavTrigger));
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, Anum_pg_trigger_tgqual, descriptor, &isnull);
+
+	if (isnull || !fav_read_when(TextDatumGetCString(value), is_of_rows, &trigger->when))
+		return NULL;
+	trigger->relation = form->tgrelid;
+	trigger->name = form->tgname;
+	trigger->type = form->tgtype;
+	trigger->is_enabled = form->tgenabled == TRIGGER_FIRES_ALWAYS;
+	trigger->is_clone = OidIsValid(form->tgparentid);
+	trigger->is_of_rows = is_of_rows;
+	return trigger;
+}
+
+/* Our triggers on a relation, or on all; a list of FavTrigger. */
+List *
+fav_read_triggers(Oid schema, Oid relation)
+{
+	Oid			collect = function_oid(schema, "fav_collect", 0, NULL);
+	Oid			reconcile = function_oid(schema, "fav_reconcile", 0, NULL);
+	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	List	   *triggers = NIL;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(relation));
+	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, OidIsValid(relation), NULL,
+							  OidIsValid(relation) ? 1 : 0, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Oid			function = ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid;
+		FavTrigger *trigger = function == collect || function == reconcile ?
+			read_trigger(tuple, RelationGetDescr(catalog), function == collect) : NULL;
+
+		if (trigger != NULL)
+			triggers = lappend(triggers, trigger);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return triggers;
+}
