@@ -163,8 +163,8 @@ extern char *fav_query(const FavAttachment *attachment, const char *text);
 extern void fav_run(const char *command);
 extern uint64 fav_execute(FavAttachment *attachment, FavQuery query, Datum *values,
 						  const char *nulls, int expected);
-extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int nvalues, Oid *types,
-							 Datum *values);
+extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int expected, int nvalues,
+							 Oid *types, Datum *values);
 
 /* objects.c: the table, view, function and triggers of an attachment */
 extern Oid	fav_create_objects(FavAttachment *attachment, const char *view_name,

@@ -14,6 +14,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "commands/trigger.h"
+#include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -259,7 +260,10 @@ fav_source_argument(FunctionCallInfo fcinfo)
 	return source;
 }
 
-/* The attachment that (source, ..., name) mean, for the owner of the source. */
+/*
+ * The attachment that (source, ..., name) mean, for the owner of the source.  Locks keep both
+ * tables from being handed to somebody else.
+ */
 FavAttachment *
 fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 {
@@ -267,7 +271,12 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	Oid			source = fav_source_argument(fcinfo);
 	const char *name = PG_ARGISNULL(name_argument) ? NULL :
 		NameStr(*PG_GETARG_NAME(name_argument));
+	Oid			levels;
 
 	fav_check_owner(source);
-	return fav_attachment_of_levels(schema, fav_choose_levels(schema, source, name));
+	LockRelationOid(source, AccessShareLock);
+	fav_check_owner(source);
+	levels = fav_choose_levels(schema, source, name);
+	LockRelationOid(levels, AccessShareLock);
+	return fav_attachment_of_levels(schema, levels);
 }

@@ -10,6 +10,7 @@
 #include "catalog/pg_operator.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -243,6 +244,29 @@ get_plan(FavAttachment *attachment, FavQuery query)
  * Execution.  The memory context stays as it is; SPI would leave its own.
  */
 
+pg_noreturn static void
+raise_unexpected(int status)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("a query on the tables of an attached filter gave an unexpected result"),
+			 errdetail("The result was %s. A rule of one of the tables may have replaced the"
+					   " query.", SPI_result_code_string(status))));
+	pg_unreachable();
+}
+
+/* Nobody becomes the owner of the source while a query reads it as the one before. */
+static void
+lock_source(const FavAttachment *attachment)
+{
+	LockRelationOid(attachment->source, AccessShareLock);
+	if (fav_owner_of(attachment->source) != attachment->owner)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("table \"%s\" has changed its owner while its filters were behind",
+						get_rel_name(attachment->source))));
+}
+
 /*
  * A query about one key.  Returns how many rows there were.
  *
@@ -267,6 +291,8 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 		(void) set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION,
 								 GUC_ACTION_SAVE, true, 0, false);
 	}
+	if (is_of_source)
+		lock_source(attachment);
 	plan = get_plan(attachment, query);
 	if (is_of_source)
 		PushActiveSnapshot(GetLatestSnapshot());
@@ -278,11 +304,7 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 	if (guc_level > 0)
 		AtEOXact_GUC(false, guc_level);
 	if (status != expected)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("a query on the tables of an attached filter gave an unexpected result"),
-				 errdetail("The result was %s. A rule of one of the tables may have replaced"
-						   " the query.", SPI_result_code_string(status))));
+		raise_unexpected(status);
 	MemoryContextSwitchTo(context);
 	return SPI_processed;
 }
@@ -292,7 +314,8 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
  * isolation level.  Returns how many rows there were.
  */
 uint64
-fav_execute_in(Snapshot snapshot, const char *text, int nvalues, Oid *types, Datum *values)
+fav_execute_in(Snapshot snapshot, const char *text, int expected, int nvalues, Oid *types,
+			   Datum *values)
 {
 	MemoryContext context = CurrentMemoryContext;
 	SPIPlanPtr	plan = SPI_prepare(text, nvalues, types);
@@ -304,8 +327,8 @@ fav_execute_in(Snapshot snapshot, const char *text, int nvalues, Oid *types, Dat
 	status = SPI_execute_snapshot(plan, values, NULL, GetActiveSnapshot(), InvalidSnapshot, false,
 								  true, 0);
 	PopActiveSnapshot();
-	if (status < 0)
-		elog(ERROR, "SPI_execute_snapshot failed: %s: %s", SPI_result_code_string(status), text);
+	if (status != expected)
+		raise_unexpected(status);
 	MemoryContextSwitchTo(context);
 	return SPI_processed;
 }

@@ -52,8 +52,8 @@ fav_build_all(FavAttachment *attachment)
 	Datum		values[3];
 
 	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
-	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment, "DELETE FROM ONLY {levels}"), 0,
-						  NULL, NULL);
+	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment, "DELETE FROM ONLY {levels}"),
+						  SPI_OK_DELETE, 0, NULL, NULL);
 	types[2] = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
 	values[0] = Float8GetDatum(attachment->params.error_rate);
 	values[1] = Int64GetDatum((int64) attachment->params.seed);
@@ -67,7 +67,7 @@ fav_build_all(FavAttachment *attachment)
 		"  AS is_large FROM"
 		"  (SELECT {k} AS key, {fav}.fav_base({e}{::element}, $1, $2) AS filter FROM {source}"
 		"   WHERE {k} IS NOT NULL AND {e} IS NOT NULL GROUP BY 1) a) b"),
-						  3, types, values);
+						  SPI_OK_INSERT, 3, types, values);
 }
 
 /*

@@ -133,6 +133,19 @@ includes(const Hashes *hashes, uint64_t hash)
 										compare_hashes) != NULL;
 }
 
+/* Remove from sorted hashes those that others include. */
+static void
+subtract(Hashes *hashes, const Hashes *others)
+{
+	size_t		kept = 0;
+	size_t		i;
+
+	for (i = 0; i < hashes->count; i++)
+		if (!includes(others, hashes->values[i]))
+			hashes->values[kept++] = hashes->values[i];
+	hashes->count = kept;
+}
+
 /*
  * Rows
  */
@@ -321,6 +334,22 @@ read_or_insert(FavKey *key)
 }
 
 /*
+ * Read the row, of a key without one after writing it.  False if nothing is left to do: the row
+ * is fresh from the source, and all touched elements are there.
+ */
+static bool
+open_row(FavKey *key)
+{
+	if (read_or_insert(key))
+		return true;
+	if (key->known == FAV_ALL_PRESENT)
+		return false;
+	if (!read_row(key))
+		raise_not_written(key->attachment);
+	return true;
+}
+
+/*
  * Which touched elements are there
  */
 
@@ -476,19 +505,6 @@ middle_count(const FavKey *key)
 	return key->middle == NULL ? 0 : fav_middle_count(&key->middle->filter);
 }
 
-/* Add what is present; exclude what is absent and would be reported by a level below. */
-static void
-change(const FavKey *key, FavEditor *editor)
-{
-	size_t		i;
-
-	for (i = 0; i < key->exclude.count; i++)
-		if (is_below_recent(key, key->exclude.values[i]))
-			fav_require(fav_editor_exclude(editor, key->exclude.values[i]));
-	for (i = 0; i < key->add.count; i++)
-		fav_require(fav_levels_add(editor, key->add.values[i]));
-}
-
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
 static void
 open_recent(const FavKey *key, FavEditor *editor)
@@ -502,9 +518,14 @@ static bool
 change_recent(FavKey *key)
 {
 	FavEditor	editor;
+	size_t		i;
 
 	open_recent(key, &editor);
-	change(key, &editor);
+	for (i = 0; i < key->exclude.count; i++)
+		if (is_below_recent(key, key->exclude.values[i]))
+			fav_require(fav_editor_exclude(&editor, key->exclude.values[i]));
+	for (i = 0; i < key->add.count; i++)
+		fav_require(fav_levels_add(&editor, key->add.values[i]));
 	return write_row(key, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), FAV_NO_LEVEL,
 					 FAV_NO_LEVEL);
 }
@@ -524,13 +545,17 @@ new_level(const FavKey *key, uint64 capacity, FavEditor *editor)
 	fav_editor_new(editor, &params);
 }
 
-/* Push recent and the changes into middle. */
+/*
+ * Push recent and the changes into middle.  What is absent is excluded in the end: the slices
+ * may report it by chance now, though they did not before.
+ */
 static bool
 push(FavKey *key)
 {
 	FavEditor	recent;
 	FavEditor	middle;
 	const FavFilter *pushed;
+	size_t		i;
 
 	if (key->middle != NULL)
 	{
@@ -543,16 +568,21 @@ push(FavKey *key)
 	open_recent(key, &recent);
 	fav_require(fav_editor_finish(&recent, &pushed));
 	fav_require(fav_levels_push(&middle, pushed));
-	change(key, &middle);
-	fav_require(fav_editor_flush(&middle));
 	fav_editor_close(&recent);
+	for (i = 0; i < key->add.count; i++)
+		fav_require(fav_levels_add(&middle, key->add.values[i]));
+	fav_require(fav_editor_flush(&middle));
+	for (i = 0; i < key->absent.count; i++)
+		if (fav_editor_contains(&middle, key->absent.values[i]) ||
+			is_below_recent(key, key->absent.values[i]))
+			fav_require(fav_editor_exclude(&middle, key->absent.values[i]));
 	return write_row(key, FAV_QUERY_SET_MIDDLE, key->attachment->empty, fav_finish_edit(&middle),
 					 FAV_NO_LEVEL);
 }
 
 /*
- * Tombstones for elements that were just removed and that the new base reports by chance, so
- * that a delete holds.  They go to recent or, if they are many, to middle.
+ * Tombstones for absent elements that the new base reports by chance, so that deletes hold.
+ * They go to recent or, if they are many, to middle.
  */
 static void
 exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
@@ -573,6 +603,25 @@ exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
 	new_level(key, are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
 	fav_require(fav_editor_exclude_many(&editor, key->exclude.values, key->exclude.count));
 	*(are_many ? middle : recent) = fav_finish_edit(&editor);
+}
+
+/*
+ * Elements with a tombstone stay absent when base is built anew, as far as it reports them,
+ * unless recent has added them since.  One that is in the source was inserted by this
+ * transaction and has yet to be reconciled, which drops the tombstone.
+ */
+static void
+keep_tombstones(FavKey *key, const FavFilter *level)
+{
+	uint32_t	i;
+
+	for (i = 0; i < level->ntombstones; i++)
+	{
+		uint64_t	hash = fav_load64(level->tombstones + 8 * (size_t) i);
+
+		if (!recent_contains(&key->recent, hash))
+			append(&key->absent, hash);
+	}
 }
 
 /* Build all levels anew from the source. */
@@ -610,6 +659,16 @@ reconcile(FavKey *key)
 			return change_recent(key);
 		if (recent_count(key) + middle_count(key) <= middle_capacity(key))
 			return push(key);
+		if (!key->is_locked)
+			return false;
+		keep_tombstones(key, &key->recent);
+		if (key->middle != NULL)
+		{
+			fav_reader_expect(key->middle, UINT32_MAX);
+			keep_tombstones(key, &key->middle->filter);
+		}
+		sort_hashes(&key->absent);
+		subtract(&key->absent, &key->present);
 	}
 	if (key->is_locked)
 		rebuild(key);
@@ -617,9 +676,8 @@ reconcile(FavKey *key)
 }
 
 /*
- * Begin to reconcile a key.  NULL if it had no filter: it has one now, fresh from the source,
- * and there is nothing left to do.  As the owner; what it takes is in the current memory
- * context.
+ * Begin to reconcile a key.  NULL if there is nothing left to do: it had no filter and has one
+ * now, fresh from the source.  As the owner; what it takes is in the current memory context.
  */
 FavKey *
 fav_open_key(FavAttachment *attachment, Datum key, FavKnown known)
@@ -630,7 +688,7 @@ fav_open_key(FavAttachment *attachment, Datum key, FavKnown known)
 	opened->key = key;
 	opened->known = known;
 	opened->is_locked = known == FAV_UNKNOWN;
-	if (!read_or_insert(opened))
+	if (!open_row(opened))
 		return NULL;
 	if (known == FAV_UNKNOWN)
 	{
@@ -649,10 +707,13 @@ fav_reconcile_key(FavKey *key)
 	look_up(key);
 	sort_hashes(&key->present);
 	sort_hashes(&key->absent);
+
+	/* Two elements may share a hash.  Then the one that is there decides. */
+	subtract(&key->absent, &key->present);
 	if (reconcile(key))
 		return;
 	key->is_locked = true;
-	if (read_or_insert(key))
+	if (open_row(key))
 		(void) reconcile(key);
 }
 

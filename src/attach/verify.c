@@ -180,7 +180,7 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	for (level = 0; level < 3; level++)
 		if (open_level(tuple, descriptor, level + 2, &levels[nlevels]))
 			ntombstones += levels[nlevels++].ntombstones;
-	nrows = fav_execute_in(snapshot, elements_query, 1, &key_type, &key);
+	nrows = fav_execute_in(snapshot, elements_query, SPI_OK_SELECT, 1, &key_type, &key);
 	explained.hashes = MemoryContextAllocHuge(CurrentMemoryContext,
 											  (ntombstones + nrows + 1) * sizeof(uint64_t));
 	for (i = 0; i < nrows; i++)
@@ -208,7 +208,8 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot)
 										   " AND {e} IS NOT NULL");
 	uint64		nrows = fav_execute_in(snapshot, fav_query(attachment,
 		"SELECT {key}, {base}, {middle}, {recent} FROM ONLY {levels}"
-		" ORDER BY pg_catalog.random() LIMIT " CppAsString2(SEARCHED_FILTERS)), 0, NULL, NULL);
+		" ORDER BY pg_catalog.random() LIMIT " CppAsString2(SEARCHED_FILTERS)), SPI_OK_SELECT, 0,
+										  NULL, NULL);
 	SPITupleTable *rows = SPI_tuptable;
 	uint64		stale = 0;
 	uint64		i;
@@ -239,7 +240,7 @@ result_row(FunctionCallInfo fcinfo, Snapshot snapshot, const char *query, int nv
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "unexpected result type");
-	if (fav_execute_in(snapshot, query, nvalues, types, values) != 1)
+	if (fav_execute_in(snapshot, query, SPI_OK_SELECT, nvalues, types, values) != 1)
 		elog(ERROR, "query failed: %s", query);
 	return PointerGetDatum(SPI_returntuple(SPI_tuptable->vals[0], BlessTupleDesc(descriptor)));
 }
