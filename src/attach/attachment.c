@@ -257,7 +257,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle("Drop the trigger that names it, or the table if its source was dropped.",
+		return obstacle("Set the default of its column recent again, or drop the triggers that name it.",
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;

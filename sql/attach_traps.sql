@@ -1,0 +1,128 @@
+-- What an unlucky owner does to the tables of an attachment: it works, or it says what to do.
+CREATE FUNCTION missing_and_stale(source regclass) RETURNS TABLE (missing bigint, stale bigint) LANGUAGE sql AS
+	$$ SELECT missing, stale FROM fav_verify(source) $$;
+CREATE FUNCTION is_active(source regclass) RETURNS boolean LANGUAGE sql AS
+	$$ SELECT active FROM fav_attachments a WHERE a.source = is_active.source $$;
+
+-- A grandchild that comes to the family again, though nothing is said of it
+CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
+CREATE TABLE child (PRIMARY KEY (k, e)) INHERITS (pairs);
+CREATE TABLE grandchild (PRIMARY KEY (k, e)) INHERITS (child);
+SELECT fav_attach('pairs', 'k', 'e');
+ALTER TABLE child NO INHERIT pairs;
+INSERT INTO grandchild VALUES (1, 1);
+SELECT count(*) FROM pairs_fav;
+ALTER TABLE child INHERIT pairs;
+INSERT INTO grandchild VALUES (1, 2);
+SELECT * FROM missing_and_stale('pairs');
+DROP TABLE child CASCADE;
+SELECT fav_rebuild('pairs');
+
+-- Tables that do not survive the same crashes
+ALTER TABLE pairs_fav_levels SET UNLOGGED;
+SELECT is_active('pairs');
+INSERT INTO pairs VALUES (1, 3);
+ALTER TABLE pairs_fav_levels SET LOGGED;
+SELECT is_active('pairs');
+INSERT INTO pairs VALUES (1, 3);
+CREATE TEMP TABLE child () INHERITS (pairs);
+SELECT is_active('pairs');
+INSERT INTO pairs VALUES (1, 4);
+DROP TABLE child;
+INSERT INTO pairs VALUES (1, 4);
+SELECT * FROM missing_and_stale('pairs');
+
+-- A levels table without its primary key
+ALTER TABLE pairs_fav_levels DROP CONSTRAINT pairs_fav_levels_pkey CASCADE;
+SELECT is_active('pairs');
+INSERT INTO pairs VALUES (1, 5);
+INSERT INTO pairs VALUES (2, 5);
+ALTER TABLE pairs_fav_levels ADD PRIMARY KEY (k);
+SELECT is_active('pairs');
+INSERT INTO pairs VALUES (2, 5);
+SELECT * FROM missing_and_stale('pairs');
+
+-- A levels table that does not say whose filters it has
+ALTER TABLE pairs_fav_levels ALTER recent DROP DEFAULT;
+SELECT count(*) FROM fav_attachments WHERE source = 'pairs'::regclass;
+INSERT INTO pairs VALUES (1, 6);
+SELECT fav_detach('pairs');
+ALTER TABLE pairs_fav_levels ALTER recent SET DEFAULT fav_recent('pairs', '0.01', '0');
+INSERT INTO pairs VALUES (1, 6);
+SELECT * FROM missing_and_stale('pairs');
+
+-- Rules that swallow what fav_rebuild does
+CREATE RULE swallow AS ON INSERT TO pairs_fav_levels DO INSTEAD NOTHING;
+SELECT fav_rebuild('pairs');
+DROP RULE swallow ON pairs_fav_levels;
+CREATE RULE swallow AS ON DELETE TO pairs_fav_levels DO INSTEAD NOTHING;
+SELECT fav_rebuild('pairs');
+DROP RULE swallow ON pairs_fav_levels;
+SELECT * FROM missing_and_stale('pairs');
+
+-- While pairs wait for the end of the transaction: the extension moves, the owner changes, a trigger goes
+ALTER TABLE pairs DISABLE TRIGGER pairs_fav_levels_statement;
+CREATE SCHEMA elsewhere;
+BEGIN;
+INSERT INTO pairs VALUES (1, 7);
+ALTER EXTENSION fav SET SCHEMA elsewhere;
+COMMIT;
+ALTER EXTENSION fav SET SCHEMA public;
+SELECT * FROM missing_and_stale('pairs');
+CREATE ROLE fav_heir;
+BEGIN;
+INSERT INTO pairs VALUES (1, 8);
+ALTER TABLE pairs OWNER TO fav_heir;
+COMMIT;
+BEGIN;
+INSERT INTO pairs VALUES (1, 8);
+ALTER TABLE pairs OWNER TO fav_heir;
+ALTER TABLE pairs_fav_levels OWNER TO fav_heir;
+ALTER VIEW pairs_fav OWNER TO fav_heir;
+ALTER FUNCTION fav_contains(pairs_fav_levels, bigint) OWNER TO fav_heir;
+GRANT ALL ON SCHEMA public TO fav_heir;
+COMMIT;
+SELECT * FROM missing_and_stale('pairs');
+BEGIN;
+INSERT INTO pairs VALUES (1, 9);
+DROP TRIGGER pairs_fav_levels_insert ON pairs;
+DROP TRIGGER pairs_fav_levels_update ON pairs;
+DROP TRIGGER pairs_fav_levels_delete ON pairs;
+COMMIT;
+BEGIN;
+INSERT INTO pairs VALUES (1, 9);
+SELECT fav_detach('pairs');
+COMMIT;
+SELECT count(*) FROM pairs WHERE e = 9;
+DROP TABLE pairs;
+DROP OWNED BY fav_heir;
+DROP ROLE fav_heir;
+DROP SCHEMA elsewhere;
+
+-- An equality of the writer's own for the domain of a key
+CREATE DOMAIN user_number AS int;
+CREATE FUNCTION never(user_number, user_number) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE OPERATOR = (LEFTARG = user_number, RIGHTARG = user_number, FUNCTION = never);
+CREATE TABLE pairs (k user_number, e int, PRIMARY KEY (k, e));
+SELECT fav_attach('pairs', 'k', 'e');
+INSERT INTO pairs SELECT 1, i FROM generate_series(1, 300) i;
+UPDATE pairs SET k = 2 WHERE e > 290;
+DELETE FROM pairs WHERE e <= 3;
+SELECT * FROM missing_and_stale('pairs');
+SELECT fav_rebuild('pairs', '2');
+SELECT * FROM missing_and_stale('pairs');
+SELECT fav_detach('pairs');
+DROP TABLE pairs;
+DROP OPERATOR = (user_number, user_number);
+DROP FUNCTION never;
+DROP DOMAIN user_number;
+
+-- Elements that can be crafted to share a hash get a seed that cannot be foreseen.
+CREATE TABLE pairs (k int, i int, t text, u uuid, b bytea, PRIMARY KEY (k, i));
+SELECT count(fav_attach('pairs', 'k', c::name, name => ('by_' || c)::name)) FROM unnest('{i,t,u,b}'::text[]) c;
+INSERT INTO pairs VALUES (1, 1, 'one', '00000000-0000-0000-0000-000000000001', '\x01');
+SELECT (fav_stats(filter)).seed <> 0 FROM by_i UNION ALL SELECT (fav_stats(filter)).seed <> 0 FROM by_t UNION ALL
+SELECT (fav_stats(filter)).seed <> 0 FROM by_u UNION ALL SELECT (fav_stats(filter)).seed <> 0 FROM by_b;
+SELECT count(fav_detach('pairs', ('by_' || c)::name)) FROM unnest('{i,t,u,b}'::text[]) c;
+DROP TABLE pairs;
+DROP FUNCTION missing_and_stale, is_active;
