@@ -4,6 +4,7 @@
 #   make PG_CONFIG=/path/to/pg_config ...   for another one
 #   tools/test                  all tests, in throw-away clusters
 #   make core-check, make fuzz  the filter alone, without PostgreSQL
+#   make script                 fav--1.0.sql, after a change of its template
 #   make dist                   the archive for PGXN
 
 EXTENSION = fav
@@ -57,7 +58,12 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(top)src/*.h $(top)src/*/*.h)
 # A VPATH build starts in an empty folder.
 $(shell mkdir -p $(dir $(OBJS)))
 
-.PHONY: core-check fuzz dist
+.PHONY: script core-check fuzz dist
+
+# The extension script has a section for each element type.  It is in the repository, so that
+# installing needs no awk; t/build.pl compares it with its template.
+script:
+	awk -f $(top)tools/sql.awk $(top)$(DATA).in >$(top)$(DATA)
 
 core-check:
 	$(MAKE) -C $(top)test/core check
