@@ -664,60 +664,75 @@ CREATE FUNCTION fav_stack(base fav, middle fav, recent fav) RETURNS fav
 COMMENT ON FUNCTION fav_stack(fav, fav, fav) IS 'the levels of an attached filter as one filter';
 
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint) IS
+	'is the element in the filter of these levels?';
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element text) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, text) IS
+	'is the element in the filter of these levels?';
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element uuid) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, uuid) IS
+	'is the element in the filter of these levels?';
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bytea) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint) IS 'is the element in the filter of these levels?';
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, text) IS 'is the element in the filter of these levels?';
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, uuid) IS 'is the element in the filter of these levels?';
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS 'is the element in the filter of these levels?';
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS
+	'is the element in the filter of these levels?';
 
 -- The base of an attached filter: like fav_agg, but its only slice may err as often as a
 -- level that is never chained, and its seed is given.
 
-CREATE FUNCTION fav_base_transition(internal, bigint, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION fav_base_transition(internal, text, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION fav_base_transition(internal, uuid, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION fav_base_transition(internal, bytea, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION fav_base_final(internal) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_base_transition(internal, bigint, float8, bigint) IS 'aggregate transition function';
-COMMENT ON FUNCTION fav_base_transition(internal, text, float8, bigint) IS 'aggregate transition function';
-COMMENT ON FUNCTION fav_base_transition(internal, uuid, float8, bigint) IS 'aggregate transition function';
-COMMENT ON FUNCTION fav_base_transition(internal, bytea, float8, bigint) IS 'aggregate transition function';
 COMMENT ON FUNCTION fav_base_final(internal) IS 'aggregate final function';
 
+CREATE FUNCTION fav_base_transition(internal, bigint, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, bigint, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element bigint, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
+COMMENT ON AGGREGATE fav_base(bigint, float8, bigint) IS 'the base of an attached filter';
+
+CREATE FUNCTION fav_base_transition(internal, text, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, text, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element text, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
+COMMENT ON AGGREGATE fav_base(text, float8, bigint) IS 'the base of an attached filter';
+
+CREATE FUNCTION fav_base_transition(internal, uuid, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, uuid, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element uuid, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
+COMMENT ON AGGREGATE fav_base(uuid, float8, bigint) IS 'the base of an attached filter';
+
+CREATE FUNCTION fav_base_transition(internal, bytea, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, bytea, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element bytea, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_base(bigint, float8, bigint) IS 'the base of an attached filter';
-COMMENT ON AGGREGATE fav_base(text, float8, bigint) IS 'the base of an attached filter';
-COMMENT ON AGGREGATE fav_base(uuid, float8, bigint) IS 'the base of an attached filter';
 COMMENT ON AGGREGATE fav_base(bytea, float8, bigint) IS 'the base of an attached filter';
 
 -- The triggers of an attachment, which fav_attach makes.  One that somebody makes on a table
