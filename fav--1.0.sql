@@ -61,7 +61,7 @@ COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
 CREATE FUNCTION fav_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_support(internal) IS
-	'planner support: selectivity and cost of asking a filter';
+	'planner support: selectivity and cost of probing a filter';
 
 CREATE FUNCTION fav_edit_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -71,12 +71,12 @@ COMMENT ON FUNCTION fav_edit_support(internal) IS
 CREATE FUNCTION fav_restriction_selectivity(internal, oid, internal, int) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_restriction_selectivity(internal, oid, internal, int) IS
-	'restriction selectivity of the operators that ask a filter';
+	'restriction selectivity of the operators that probe a filter';
 
 CREATE FUNCTION fav_join_selectivity(internal, oid, internal, smallint, internal) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_join_selectivity(internal, oid, internal, smallint, internal) IS
-	'join selectivity of the operators that ask a filter';
+	'join selectivity of the operators that probe a filter';
 
 --
 -- Adding, deleting, probing.  NULL is the empty filter, so none of these is strict.
@@ -355,7 +355,7 @@ COMMENT ON FUNCTION fav_count(fav) IS
 
 CREATE FUNCTION fav_needs_rebuild(fav) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_rebuild_needed' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'has churn worn it out?';
+COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'is it so bloated that it should be rebuilt?';
 
 CREATE FUNCTION fav_stats(
 	fav,
@@ -424,7 +424,7 @@ CREATE AGGREGATE fav_agg(bigint, float8, bigint) (
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_agg(bigint, float8, bigint) IS
-	'filter of exactly the right size for all elements with this error rate and room for so many';
+	'filter for all elements with this error rate and at least this capacity';
 
 CREATE FUNCTION fav_agg_transition(internal, text) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -457,7 +457,7 @@ CREATE AGGREGATE fav_agg(text, float8, bigint) (
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_agg(text, float8, bigint) IS
-	'filter of exactly the right size for all elements with this error rate and room for so many';
+	'filter for all elements with this error rate and at least this capacity';
 
 CREATE FUNCTION fav_agg_transition(internal, uuid) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -490,7 +490,7 @@ CREATE AGGREGATE fav_agg(uuid, float8, bigint) (
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_agg(uuid, float8, bigint) IS
-	'filter of exactly the right size for all elements with this error rate and room for so many';
+	'filter for all elements with this error rate and at least this capacity';
 
 CREATE FUNCTION fav_agg_transition(internal, bytea) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -523,7 +523,7 @@ CREATE AGGREGATE fav_agg(bytea, float8, bigint) (
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS
-	'filter of exactly the right size for all elements with this error rate and room for so many';
+	'filter for all elements with this error rate and at least this capacity';
 
 -- Pairs.  The second number has a form for each integer type.  Without them two integer columns
 -- would be an element and its error rate, because float8 is the preferred type of numbers.
