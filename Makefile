@@ -21,8 +21,12 @@ OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \
 	$(aggregate:%=src/aggregate/%.o) $(attach:%=src/attach/%.o)
 
-# Also right when this file is used from another folder (a VPATH build).
+# The folder of this file.  A VPATH build uses it from another one.  PGXS sets VPATH only if
+# PostgreSQL itself was a VPATH build.
 top := $(dir $(lastword $(MAKEFILE_LIST)))
+ifneq ($(top),./)
+VPATH ?= $(top:/=)
+endif
 
 # Everything here goes to the .o files and to the .bc files (JIT) alike; PG_CFLAGS
 # would miss the latter.
@@ -31,8 +35,7 @@ top := $(dir $(lastword $(MAKEFILE_LIST)))
 # compiler that fuses a*b+c, as most do where the processor can, rounds
 # differently, and the same filter would have other bytes on another machine.
 #
-# -falign-functions: the same code, moved by 48 bytes because another file had become
-# longer, was seen to take 7 ns more for a question, a fifth of the call.
+# -falign-functions: without it the speed of a probe depends on the length of other files.
 #
 # -isystem: our own code is held to -Wextra; PostgreSQL's headers are not ours.
 PG_CPPFLAGS = -I$(top)src -ffp-contract=off -falign-functions=64 -isystem $(includedir_server)

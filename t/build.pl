@@ -33,23 +33,30 @@ $functions{ $2 || $1 } = 1
 my @symbols = sort map { ($_, "pg_finfo_$_") } keys %functions;
 cmp_ok(scalar(keys %functions), '>', 100, 'the script names its functions');
 
+# A VPATH build needs sources without objects of a build in place.
 my $folder = tempdir(CLEANUP => 1);
-my $relative = File::Spec->abs2rel($source, abs_path($folder) . '/plain');
+my $clean = "$folder/source";
+mkdir $clean or die "could not make a folder: $!";
+my ($failed, $why) = run("cd $source && cp -r Makefile fav.control fav--1.0.sql src $clean"
+	  . " && find $clean -name '*.o' -delete");
+die "could not copy the sources: $why" if $failed;
+
+# From a folder in the sources, and from elsewhere.
 my %builds = (
-	plain => { top => $relative, options => "-f $relative/Makefile" },
-	vpath => { top => $source, options => "-f $source/Makefile VPATH=$source" });
+	plain => { folder => "$clean/b", top => '..', options => '-f ../Makefile' },
+	vpath => { folder => "$folder/b", top => $clean, options => "-f $clean/Makefile VPATH=$clean" });
 
 foreach my $name (sort keys %builds)
 {
-	my ($top, $options) = @{ $builds{$name} }{qw(top options)};
-	my $make = "make -s -C $folder/$name $options PG_CONFIG=$pg_config with_llvm=no COPT='-O0 -g0'";
+	my ($build, $top, $options) = @{ $builds{$name} }{qw(folder top options)};
+	my $make = "make -s -C $build $options PG_CONFIG=$pg_config with_llvm=no COPT='-O0 -g0'";
 	my ($status, $output);
 
-	mkdir "$folder/$name" or die "could not make a folder: $!";
+	mkdir $build or die "could not make a folder: $!";
 	($status, $output) = run($make);
 	is($status, 0, "$name: builds") or diag($output);
 
-	($status, $output) = run("nm -D --defined-only $folder/$name/fav.so");
+	($status, $output) = run("nm -D --defined-only $build/fav.so");
 	my %exported = map { $_ => 1 } $output =~ / T (\w+)$/mg;
 	is_deeply([ grep { !$exported{$_} } @symbols ], [], "$name: the library has all functions");
 
@@ -58,9 +65,9 @@ foreach my $name (sort keys %builds)
 	is((run("$make -q -W $top/src/$_"))[0], 1, "$name: a change of $_ is seen")
 	  foreach ('fav.h', 'core/format.h', 'attach/attach.h', 'fav.c');
 
-	($status, $output) = run("$make install DESTDIR=$folder/$name/root");
+	($status, $output) = run("$make install DESTDIR=$build/root");
 	is($status, 0, "$name: installs") or diag($output);
-	my @installed = map { s{.*/}{}r } split /\n/, (run("find $folder/$name/root -type f"))[1];
+	my @installed = map { s{.*/}{}r } split /\n/, (run("find $build/root -type f"))[1];
 	is_deeply([ sort @installed ], [ 'fav--1.0.sql', 'fav.control', 'fav.so' ], "$name: all files");
 }
 
