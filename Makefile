@@ -4,6 +4,7 @@
 #   make PG_CONFIG=/path/to/pg_config ...   for another one
 #   tools/test                  all tests, in throw-away clusters
 #   make core-check, make fuzz  the filter alone, without PostgreSQL
+#   make script                 fav--1.0.sql, after a change of its template
 #   make dist                   the archive for PGXN
 
 EXTENSION = fav
@@ -20,8 +21,12 @@ OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \
 	$(aggregate:%=src/aggregate/%.o) $(attach:%=src/attach/%.o)
 
-# Also right when this file is used from another folder (a VPATH build).
+# The folder of this file.  A VPATH build uses it from another one.  PGXS sets VPATH only if
+# PostgreSQL itself was a VPATH build.
 top := $(dir $(lastword $(MAKEFILE_LIST)))
+ifneq ($(top),./)
+VPATH ?= $(top:/=)
+endif
 
 # Everything here goes to the .o files and to the .bc files (JIT) alike; PG_CFLAGS
 # would miss the latter.
@@ -30,8 +35,7 @@ top := $(dir $(lastword $(MAKEFILE_LIST)))
 # compiler that fuses a*b+c, as most do where the processor can, rounds
 # differently, and the same filter would have other bytes on another machine.
 #
-# -falign-functions: the same code, moved by 48 bytes because another file had become
-# longer, was seen to take 7 ns more for a question, a fifth of the call.
+# -falign-functions: without it the speed of a probe depends on the length of other files.
 #
 # -isystem: our own code is held to -Wextra; PostgreSQL's headers are not ours.
 PG_CPPFLAGS = -I$(top)src -ffp-contract=off -falign-functions=64 -isystem $(includedir_server)
@@ -57,7 +61,12 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(top)src/*.h $(top)src/*/*.h)
 # A VPATH build starts in an empty folder.
 $(shell mkdir -p $(dir $(OBJS)))
 
-.PHONY: core-check fuzz dist
+.PHONY: script core-check fuzz dist
+
+# The extension script has a section for each element type.  It is in the repository, so that
+# installing needs no awk; t/build.pl compares it with its template.
+script:
+	awk -f $(top)tools/sql.awk $(top)$(DATA).in >$(top)$(DATA)
 
 core-check:
 	$(MAKE) -C $(top)test/core check

@@ -1,5 +1,7 @@
 /* fav--1.0.sql */
 
+-- Made from fav--1.0.sql.in by `make script`.  Edit that file.
+
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION fav" to load this file. \quit
 
@@ -58,188 +60,247 @@ COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
 
 CREATE FUNCTION fav_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fav_support(internal) IS 'planner support: selectivity and cost of asking a filter';
+COMMENT ON FUNCTION fav_support(internal) IS
+	'planner support: selectivity and cost of probing a filter';
 
 CREATE FUNCTION fav_edit_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fav_edit_support(internal) IS 'support: a PL/pgSQL variable is changed in place';
+COMMENT ON FUNCTION fav_edit_support(internal) IS
+	'support: a PL/pgSQL variable is changed in place';
 
 CREATE FUNCTION fav_restriction_selectivity(internal, oid, internal, int) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_restriction_selectivity(internal, oid, internal, int) IS
-	'restriction selectivity of the operators that ask a filter';
+	'restriction selectivity of the operators that probe a filter';
 
 CREATE FUNCTION fav_join_selectivity(internal, oid, internal, smallint, internal) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_join_selectivity(internal, oid, internal, smallint, internal) IS
-	'join selectivity of the operators that ask a filter';
+	'join selectivity of the operators that probe a filter';
 
 --
--- Adding, deleting, asking.  NULL is the empty filter, so none of these is strict.
+-- Adding, deleting, probing.  NULL is the empty filter, so none of these is strict.
 --
 
 -- bigint
 
 CREATE FUNCTION fav_add(fav, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, bigint[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bigint) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, bigint[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_int8_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bigint[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, bigint) IS 'the filter in which the element is absent from now on, whether it was added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, bigint) IS
+	'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, bigint[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, bigint[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_int8_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, bigint[]) IS
+	'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(bigint, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contained_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(bigint, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, bigint[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, bigint[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, bigint[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, bigint[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, bigint[]) RETURNS bigint[]
 	AS 'MODULE_PATHNAME', 'fav_filter_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
-COMMENT ON FUNCTION fav_filter(fav, bigint[]) IS 'the elements that are not in the filter, in order';
+COMMENT ON FUNCTION fav_filter(fav, bigint[]) IS
+	'the elements that are not in the filter, in order';
 
 -- text
 
 CREATE FUNCTION fav_add(fav, text) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, text) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, text[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, text[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, text) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, text) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, text[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_text_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, text[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, text) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, text) IS 'the filter in which the element is absent from now on, whether it was added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, text) IS
+	'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, text[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, text[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_text_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, text[]) IS
+	'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, text) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, text) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(text, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contained_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(text, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, text[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, text[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, text[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, text[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, text[]) RETURNS text[]
 	AS 'MODULE_PATHNAME', 'fav_filter_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
-COMMENT ON FUNCTION fav_filter(fav, text[]) IS 'the elements that are not in the filter, in order';
+COMMENT ON FUNCTION fav_filter(fav, text[]) IS
+	'the elements that are not in the filter, in order';
 
 -- uuid
 
 CREATE FUNCTION fav_add(fav, uuid) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, uuid) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, uuid[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, uuid[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, uuid) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, uuid) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, uuid[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_uuid_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, uuid[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, uuid) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, uuid) IS 'the filter in which the element is absent from now on, whether it was added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, uuid) IS
+	'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, uuid[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, uuid[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_uuid_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, uuid[]) IS
+	'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, uuid) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, uuid) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(uuid, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contained_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(uuid, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, uuid[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, uuid[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, uuid[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, uuid[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, uuid[]) RETURNS uuid[]
 	AS 'MODULE_PATHNAME', 'fav_filter_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
-COMMENT ON FUNCTION fav_filter(fav, uuid[]) IS 'the elements that are not in the filter, in order';
+COMMENT ON FUNCTION fav_filter(fav, uuid[]) IS
+	'the elements that are not in the filter, in order';
 
 -- bytea
 
 CREATE FUNCTION fav_add(fav, bytea) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bytea) IS 'the filter with the element';
 CREATE FUNCTION fav_add(fav, bytea[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bytea[]) IS 'the filter with the elements';
 CREATE FUNCTION fav_del(fav, bytea) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bytea) IS 'the filter without the element';
 CREATE FUNCTION fav_del(fav, bytea[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_bytea_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bytea[]) IS 'the filter without the elements';
 CREATE FUNCTION fav_exclude(fav, bytea) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, bytea) IS 'the filter in which the element is absent from now on, whether it was added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, bytea) IS
+	'the filter in which the element is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_exclude(fav, bytea[]) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, bytea[]) IS 'the filter in which the elements are absent from now on, whether they were added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_bytea_array' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, bytea[]) IS
+	'the filter in which the elements are absent from now on, whether they were added or not';
 CREATE FUNCTION fav_contains(fav, bytea) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bytea) IS 'is the element in the filter?';
 CREATE FUNCTION fav_contained(bytea, fav) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contained_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contained_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contained(bytea, fav) IS 'implementation of <@ operator';
 CREATE FUNCTION fav_contains_any(fav, bytea[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_any_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_any_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_any(fav, bytea[]) IS 'is one of the elements in the filter?';
 CREATE FUNCTION fav_contains_all(fav, bytea[]) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_all_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_all_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains_all(fav, bytea[]) IS 'are all of the elements in the filter?';
 CREATE FUNCTION fav_filter(fav, bytea[]) RETURNS bytea[]
 	AS 'MODULE_PATHNAME', 'fav_filter_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
-COMMENT ON FUNCTION fav_filter(fav, bytea[]) IS 'the elements that are not in the filter, in order';
+COMMENT ON FUNCTION fav_filter(fav, bytea[]) IS
+	'the elements that are not in the filter, in order';
 
--- a pair is one element, to key a filter that many users share
+-- A pair is one element: a user and a post, in a filter that many users share.
 
 CREATE FUNCTION fav_add(fav, bigint, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint, bigint) IS 'the filter with the pair';
 CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_del(fav, bigint, bigint) IS 'the filter without the pair';
 CREATE FUNCTION fav_exclude(fav, bigint, bigint) RETURNS fav
-	AS 'MODULE_PATHNAME', 'fav_exclude_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
-COMMENT ON FUNCTION fav_exclude(fav, bigint, bigint) IS 'the filter in which the pair is absent from now on, whether it was added or not';
+	AS 'MODULE_PATHNAME', 'fav_exclude_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_exclude(fav, bigint, bigint) IS
+	'the filter in which the pair is absent from now on, whether it was added or not';
 CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
 
 --
--- Operators.  None takes an array, and there is no fav - text or fav - bytea: an untyped literal on the
--- left of those is taken for something else without this extension, and must remain so.
+-- Operators.  None takes an array, and there is no fav - text or fav - bytea: without this
+-- extension an untyped literal on their left is read as another type, and must remain so.
 --
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@,
@@ -250,8 +311,6 @@ CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = fav, FUNCTION = fav_contained, 
 COMMENT ON OPERATOR <@ (bigint, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bigint) IS 'add';
-CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_del);
-COMMENT ON OPERATOR - (fav, bigint) IS 'delete';
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = text, FUNCTION = fav_contains, COMMUTATOR = <@,
 	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
@@ -270,8 +329,6 @@ CREATE OPERATOR <@ (LEFTARG = uuid, RIGHTARG = fav, FUNCTION = fav_contained, CO
 COMMENT ON OPERATOR <@ (uuid, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, uuid) IS 'add';
-CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_del);
-COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_contains, COMMUTATOR = <@,
 	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
@@ -282,17 +339,23 @@ COMMENT ON OPERATOR <@ (bytea, fav) IS 'is contained in';
 CREATE OPERATOR + (LEFTARG = fav, RIGHTARG = bytea, FUNCTION = fav_add);
 COMMENT ON OPERATOR + (fav, bytea) IS 'add';
 
+CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav, bigint) IS 'delete';
+CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
+
 --
 -- What a filter says about itself
 --
 
 CREATE FUNCTION fav_count(fav) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'fav_count_elements' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION fav_count(fav) IS 'how many elements it holds: exact up to 128, an estimate above';
+COMMENT ON FUNCTION fav_count(fav) IS
+	'how many elements it holds: exact up to 128, an estimate above';
 
 CREATE FUNCTION fav_needs_rebuild(fav) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_rebuild_needed' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'has churn worn it out?';
+COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'is it so bloated that it should be rebuilt?';
 
 CREATE FUNCTION fav_stats(
 	fav,
@@ -348,17 +411,20 @@ CREATE AGGREGATE fav_agg(bigint, float8) (
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(bigint, float8) IS 'filter of exactly the right size for all elements with this error rate';
+COMMENT ON AGGREGATE fav_agg(bigint, float8) IS
+	'filter of exactly the right size for all elements with this error rate';
 
 CREATE FUNCTION fav_agg_transition(internal, bigint, float8, bigint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_transition(internal, bigint, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_transition(internal, bigint, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(bigint, float8, bigint) (
 	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(bigint, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+COMMENT ON AGGREGATE fav_agg(bigint, float8, bigint) IS
+	'filter for all elements with this error rate and at least this capacity';
 
 CREATE FUNCTION fav_agg_transition(internal, text) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -378,17 +444,20 @@ CREATE AGGREGATE fav_agg(text, float8) (
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(text, float8) IS 'filter of exactly the right size for all elements with this error rate';
+COMMENT ON AGGREGATE fav_agg(text, float8) IS
+	'filter of exactly the right size for all elements with this error rate';
 
 CREATE FUNCTION fav_agg_transition(internal, text, float8, bigint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_transition(internal, text, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_transition(internal, text, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(text, float8, bigint) (
 	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(text, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+COMMENT ON AGGREGATE fav_agg(text, float8, bigint) IS
+	'filter for all elements with this error rate and at least this capacity';
 
 CREATE FUNCTION fav_agg_transition(internal, uuid) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -408,17 +477,20 @@ CREATE AGGREGATE fav_agg(uuid, float8) (
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(uuid, float8) IS 'filter of exactly the right size for all elements with this error rate';
+COMMENT ON AGGREGATE fav_agg(uuid, float8) IS
+	'filter of exactly the right size for all elements with this error rate';
 
 CREATE FUNCTION fav_agg_transition(internal, uuid, float8, bigint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_transition(internal, uuid, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_transition(internal, uuid, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(uuid, float8, bigint) (
 	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(uuid, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+COMMENT ON AGGREGATE fav_agg(uuid, float8, bigint) IS
+	'filter for all elements with this error rate and at least this capacity';
 
 CREATE FUNCTION fav_agg_transition(internal, bytea) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -438,24 +510,28 @@ CREATE AGGREGATE fav_agg(bytea, float8) (
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(bytea, float8) IS 'filter of exactly the right size for all elements with this error rate';
+COMMENT ON AGGREGATE fav_agg(bytea, float8) IS
+	'filter of exactly the right size for all elements with this error rate';
 
 CREATE FUNCTION fav_agg_transition(internal, bytea, float8, bigint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_transition(internal, bytea, float8, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_transition(internal, bytea, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(bytea, float8, bigint) (
 	SFUNC = fav_agg_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS 'filter of exactly the right size for all elements with this error rate and room for so many';
+COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS
+	'filter for all elements with this error rate and at least this capacity';
 
--- Pairs.  The second number has a form for each integer type: otherwise two integer columns
+-- Pairs.  The second number has a form for each integer type.  Without them two integer columns
 -- would be an element and its error rate, because float8 is the preferred type of numbers.
 
 CREATE FUNCTION fav_agg_pair_transition(internal, bigint, bigint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_pair_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, bigint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(bigint, bigint) (
 	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
@@ -465,7 +541,8 @@ COMMENT ON AGGREGATE fav_agg(bigint, bigint) IS 'filter of exactly the right siz
 
 CREATE FUNCTION fav_agg_pair_transition(internal, bigint, int) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_pair_int4' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, int) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, int) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(bigint, int) (
 	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
@@ -475,7 +552,8 @@ COMMENT ON AGGREGATE fav_agg(bigint, int) IS 'filter of exactly the right size f
 
 CREATE FUNCTION fav_agg_pair_transition(internal, bigint, smallint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_pair_int2' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, smallint) IS 'aggregate transition function';
+COMMENT ON FUNCTION fav_agg_pair_transition(internal, bigint, smallint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_agg(bigint, smallint) (
 	SFUNC = fav_agg_pair_transition, STYPE = internal, FINALFUNC = fav_agg_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
@@ -586,60 +664,75 @@ CREATE FUNCTION fav_stack(base fav, middle fav, recent fav) RETURNS fav
 COMMENT ON FUNCTION fav_stack(fav, fav, fav) IS 'the levels of an attached filter as one filter';
 
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint) IS
+	'is the element in the filter of these levels?';
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element text) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, text) IS
+	'is the element in the filter of these levels?';
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element uuid) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, uuid) IS
+	'is the element in the filter of these levels?';
 CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bytea) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint) IS 'is the element in the filter of these levels?';
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, text) IS 'is the element in the filter of these levels?';
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, uuid) IS 'is the element in the filter of these levels?';
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS 'is the element in the filter of these levels?';
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS
+	'is the element in the filter of these levels?';
 
 -- The base of an attached filter: like fav_agg, but its only slice may err as often as a
 -- level that is never chained, and its seed is given.
 
-CREATE FUNCTION fav_base_transition(internal, bigint, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION fav_base_transition(internal, text, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION fav_base_transition(internal, uuid, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION fav_base_transition(internal, bytea, float8, bigint) RETURNS internal
-	AS 'MODULE_PATHNAME', 'fav_base_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION fav_base_final(internal) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION fav_base_transition(internal, bigint, float8, bigint) IS 'aggregate transition function';
-COMMENT ON FUNCTION fav_base_transition(internal, text, float8, bigint) IS 'aggregate transition function';
-COMMENT ON FUNCTION fav_base_transition(internal, uuid, float8, bigint) IS 'aggregate transition function';
-COMMENT ON FUNCTION fav_base_transition(internal, bytea, float8, bigint) IS 'aggregate transition function';
 COMMENT ON FUNCTION fav_base_final(internal) IS 'aggregate final function';
 
+CREATE FUNCTION fav_base_transition(internal, bigint, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, bigint, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element bigint, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
+COMMENT ON AGGREGATE fav_base(bigint, float8, bigint) IS 'the base of an attached filter';
+
+CREATE FUNCTION fav_base_transition(internal, text, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, text, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element text, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
+COMMENT ON AGGREGATE fav_base(text, float8, bigint) IS 'the base of an attached filter';
+
+CREATE FUNCTION fav_base_transition(internal, uuid, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, uuid, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element uuid, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
+COMMENT ON AGGREGATE fav_base(uuid, float8, bigint) IS 'the base of an attached filter';
+
+CREATE FUNCTION fav_base_transition(internal, bytea, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, bytea, float8, bigint) IS
+	'aggregate transition function';
 CREATE AGGREGATE fav_base(element bytea, error_rate float8, seed bigint) (
 	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
 	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE fav_base(bigint, float8, bigint) IS 'the base of an attached filter';
-COMMENT ON AGGREGATE fav_base(text, float8, bigint) IS 'the base of an attached filter';
-COMMENT ON AGGREGATE fav_base(uuid, float8, bigint) IS 'the base of an attached filter';
 COMMENT ON AGGREGATE fav_base(bytea, float8, bigint) IS 'the base of an attached filter';
 
 CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint) RETURNS fav

@@ -48,7 +48,8 @@ fav_raise(FavStatus status)
 		case FAV_TOO_LARGE:
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("fav value would exceed the limit of %u bytes", (unsigned) FAV_MAX_SIZE),
+					 errmsg("fav value would exceed the limit of %u bytes",
+							(unsigned) FAV_MAX_SIZE),
 					 errhint(FAV_SPREAD_HINT)));
 			break;
 		case FAV_TOO_MANY_SLICES:
@@ -101,7 +102,8 @@ fav_check_params(const FavParams *params)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("error_rate %g is out of range", params->error_rate),
-				 errdetail("The smallest error rate that a filter can keep while it grows is %g.", FAV_MIN_ERROR_RATE)));
+				 errdetail("The smallest error rate that a filter can keep while it grows is %g.",
+						   FAV_MIN_ERROR_RATE)));
 	if (params->region_size < 1 || params->region_size > FAV_MAX_REGION_SIZE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -110,11 +112,13 @@ fav_check_params(const FavParams *params)
 
 	/* at most 4 bytes an element: no need to compute for small ones */
 	if (params->capacity > 1000000 &&
-		!fav_size_slice(&first, fav_error_share(params->error_rate, 0), params->region_size, params->capacity))
+		!fav_size_slice(&first, fav_error_share(params->error_rate, 0), params->region_size,
+						params->capacity))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("capacity " UINT64_FORMAT " is too large", params->capacity),
-				 errdetail("With an error rate of %g and a region size of %d the filter would exceed the limit of %u bytes.",
+				 errdetail("With an error rate of %g and a region size of %d the filter would"
+						   " exceed the limit of %u bytes.",
 						   params->error_rate, (int) params->region_size, (unsigned) FAV_MAX_SIZE),
 				 errhint(FAV_SPREAD_HINT)));
 }
@@ -138,7 +142,8 @@ fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
 
 	argument->datum = PG_GETARG_VARLENA_PP(number);
 	size = VARSIZE_ANY_EXHDR(argument->datum);
-	if (fav_open(&argument->filter, (uint8_t *) VARDATA_ANY(argument->datum), size, size, &problem) != FAV_OK)
+	if (fav_open(&argument->filter, (uint8_t *) VARDATA_ANY(argument->datum), size, size,
+				 &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 }
 

@@ -76,7 +76,8 @@ typedef struct SupportRequestModifyInPlace
 
 /* What to do about a value that would be too large. */
 #define FAV_SPREAD_HINT \
-	"Spread the elements over several rows, for example one for each remainder of the element's hash."
+	"Spread the elements over several rows, for example one for each remainder of the" \
+	" element's hash."
 
 /* fav.c */
 pg_noreturn extern void fav_raise(FavStatus status);
