@@ -168,10 +168,16 @@ SELECT fav_attach('pairs', 'u', 'e');
 DROP TABLE pairs;
 CREATE TABLE pairs (k int, e int, u int, PRIMARY KEY (k, e));
 SELECT fav_attach('pairs', 'k', 'e');
-CREATE TABLE child (k int NOT NULL, e int GENERATED ALWAYS AS (u * 2) STORED NOT NULL, u int);
-ALTER TABLE child INHERIT pairs;
-INSERT INTO pairs VALUES (1, 2, 3);
-DROP TABLE IF EXISTS child;
+-- also in a child, which PostgreSQL itself refuses since 16
+DO $$
+BEGIN
+	CREATE TABLE child (k int NOT NULL, e int GENERATED ALWAYS AS (u * 2) STORED NOT NULL, u int);
+	ALTER TABLE child INHERIT pairs;
+	INSERT INTO pairs VALUES (1, 2, 3);
+	RAISE WARNING 'a generated column was taken';
+EXCEPTION WHEN object_not_in_prerequisite_state OR datatype_mismatch THEN
+	RETURN;
+END $$;
 INSERT INTO pairs VALUES (1, 2, 3);
 SELECT fav_detach('pairs');
 DROP TABLE pairs;

@@ -90,8 +90,8 @@ my %forbidden = (
 	'read their levels' => q{SELECT * FROM pairs_fav_levels},
 	'write them' => q{UPDATE pairs_fav_levels SET base = NULL},
 	'attach it by hand' => q{
-CREATE TRIGGER t AFTER INSERT ON pairs FOR EACH ROW WHEN ('pairs_fav_levels'::regclass IS NOT NULL AND 'pairs'::regclass IS NOT NULL
-	AND NEW.what IS NOT NULL AND NEW.who IS NOT NULL) EXECUTE FUNCTION fav_collect('0.01', '0')});
+CREATE TRIGGER t AFTER INSERT ON pairs FOR EACH ROW WHEN ('pairs_fav_levels'::regclass IS NOT NULL
+	AND NEW.what IS NOT NULL AND NEW.who IS NOT NULL) EXECUTE FUNCTION fav_collect()});
 foreach my $what (sort keys %forbidden)
 {
 	like(as('stranger', 'owned', $forbidden{$what}), qr/must be owner|permission denied/, "a stranger cannot $what");
@@ -111,44 +111,46 @@ REVOKE ALL ON pairs FROM stranger; REVOKE SELECT (what) ON pairs FROM stranger})
 my $filters = q{SELECT md5(string_agg(l::text, ' ' ORDER BY who)) FROM pairs_fav_levels l};
 my $before = as('owner', 'owned', $filters);
 $node->safe_psql('owned', 'CREATE SCHEMA stranger AUTHORIZATION stranger');
-my $mine = q{'stranger.l'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL};
-my $yours = q{'public.pairs_fav_levels'::regclass IS NOT NULL AND 'public.pairs'::regclass IS NOT NULL};
-my $mixed = q{'public.pairs_fav_levels'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL};
+my $mine = q{'stranger.l'::regclass IS NOT NULL};
+my $yours = q{'public.pairs_fav_levels'::regclass IS NOT NULL};
 my $columns = 'NEW.who IS NOT NULL AND NEW.what IS NOT NULL';
+my $as_made = [ "ROW WHEN ($mine AND $columns)", 'fav_collect()' ];
+my $honest = q{fav_recent('stranger.t', '0.01', '0')};
+
+# A trigger, the default of recent in the levels table, and what fav_verify says then.
 my %forged = (
-	'as it should be' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('0.01', '0')", qr/^1\|1\|0\|0$/ ],
-	'for a source of others' => [ "ROW WHEN ($yours AND $columns)", "fav_collect('0.01', '0')", qr/no attached filters/ ],
-	'for filters of others' => [ "ROW WHEN ($mixed AND $columns)", "fav_collect('0.01', '0')", qr/must be owner|different owners/ ],
-	'without a condition' => [ 'ROW', "fav_collect('0.01', '0')", qr/no attached filters/ ],
-	'without columns' => [ "ROW WHEN ($mine)", "fav_collect('0.01', '0')", qr/lost its row triggers/ ],
-	'with one table' => [ "ROW WHEN ('stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/no attached filters/ ],
-	'with one column' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL)", "fav_collect('0.01', '0')", qr/lost its row triggers/ ],
-	'with tables that are not there' =>
-	  [ "ROW WHEN (4000000001::oid::regclass IS NOT NULL AND 4000000002::oid::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/no attached filters/ ],
-	'with filters that are not there' =>
-	  [ "ROW WHEN (4000000001::oid::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/ERROR/ ],
-	'with a system column as key' => [ "ROW WHEN ($mine AND NEW.tableoid IS NOT NULL AND NEW.what IS NOT NULL)", "fav_collect('0.01', '0')", qr/ERROR/ ],
-	'with a system column as element' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL AND NEW.tableoid IS NOT NULL)", "fav_collect('0.01', '0')", qr/ERROR/ ],
-	'with the row itself as key' => [ "ROW WHEN ($mine AND NEW IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/^1\|1\|\d\|\d$|ERROR/ ],
-	'with another type of key' => [ "ROW WHEN ($mine AND NEW.note IS NOT NULL AND NEW.what IS NOT NULL)", "fav_collect('0.01', '0')", qr/does not have the columns/ ],
-	'with a type that cannot be an element' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL AND NEW.at IS NOT NULL)", "fav_collect('0.01', '0')", qr/cannot be an element/ ],
-	'with the source as filters' =>
-	  [ "ROW WHEN ('stranger.t'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/does not have the columns/ ],
-	'with a view as filters' =>
-	  [ "ROW WHEN ('stranger.v'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/does not have the columns/ ],
-	'with a catalog as filters' =>
-	  [ "ROW WHEN ('pg_catalog.pg_class'::regclass IS NOT NULL AND 'stranger.t'::regclass IS NOT NULL AND $columns)", "fav_collect('0.01', '0')", qr/must be owner|different owners/ ],
-	'without arguments' => [ "ROW WHEN ($mine AND $columns)", 'fav_collect()', qr/ERROR/ ],
-	'with other arguments' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('7', 'public.pairs', 'x')", qr/ERROR/ ],
-	'with words as arguments' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('x', 'y')", qr/ERROR/ ],
-	'with an impossible error rate' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('nan', '0')", qr/ERROR/ ],
-	'for statements' => [ "STATEMENT WHEN ($mine)", "fav_collect('0.01', '0')", qr/ERROR/ ],
-	'for rows, to reconcile' => [ "ROW WHEN ($mine AND $columns)", "fav_reconcile('0.01', '0')", qr/ERROR/ ],
-	'to reconcile alone' => [ "STATEMENT WHEN ($mine)", "fav_reconcile('0.01', '0')", qr/lost its row triggers/ ],
-	'to reconcile others' => [ "STATEMENT WHEN ($yours)", "fav_reconcile('0.01', '0')", qr/no attached filters/ ]);
+	'as it should be' => [ @$as_made, $honest, qr/^1\|1\|0\|0$/ ],
+	'for filters of others' => [ "ROW WHEN ($yours AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'for a source of others' => [ @$as_made, q{fav_recent('pairs', '0.01', '0')}, qr/no attached filters/ ],
+	'for a source that is not there' => [ @$as_made, q{fav_recent(4000000001::oid::regclass, '0.01', '0')}, qr/no attached filters/ ],
+	'for no source' => [ @$as_made, 'fav_new()', qr/no attached filters/ ],
+	'for a source that changes' => [ @$as_made, q{fav_recent(CASE WHEN random() < 0.5 THEN 'stranger.t'::regclass END, '0.01', '0')}, qr/no attached filters/ ],
+	'for NULL' => [ @$as_made, q{fav_recent(NULL, '0.01', '0')}, qr/no attached filters/ ],
+	'with an impossible error rate' => [ @$as_made, q{fav_recent('stranger.t', 'nan', '0')}, qr/ERROR/ ],
+	'without a condition' => [ 'ROW', 'fav_collect()', $honest, qr/no attached filters/ ],
+	'without columns' => [ "ROW WHEN ($mine)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'without filters' => [ "ROW WHEN ($columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with one column' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with two tables of filters' => [ "ROW WHEN ($mine AND $yours AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with filters that are not there' => [ "ROW WHEN (4000000001::oid::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with a system column as key' => [ "ROW WHEN ($mine AND NEW.tableoid IS NOT NULL AND NEW.what IS NOT NULL)", 'fav_collect()', $honest, qr/ERROR/ ],
+	'with a system column as element' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL AND NEW.tableoid IS NOT NULL)", 'fav_collect()', $honest, qr/ERROR/ ],
+	'with the row itself as key' => [ "ROW WHEN ($mine AND NEW IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/^1\|1\|\d\|\d$|ERROR/ ],
+	'with another type of key' => [ "ROW WHEN ($mine AND NEW.note IS NOT NULL AND NEW.what IS NOT NULL)", 'fav_collect()', $honest, qr/does not have the columns/ ],
+	'with a type that cannot be an element' => [ "ROW WHEN ($mine AND NEW.who IS NOT NULL AND NEW.at IS NOT NULL)", 'fav_collect()', $honest, qr/cannot be key and element/ ],
+	'with the source as filters' => [ "ROW WHEN ('stranger.t'::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with a view as filters' => [ "ROW WHEN ('stranger.v'::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with a view that says it has filters' => [ "ROW WHEN ('stranger.v'::regclass IS NOT NULL AND $columns)", 'fav_collect()',
+		q{fav_new(); ALTER VIEW stranger.v ALTER recent SET DEFAULT fav_recent('stranger.t', '0.01', '0')}, qr/does not have the columns/ ],
+	'with a catalog as filters' => [ "ROW WHEN ('pg_catalog.pg_class'::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
+	'with arguments' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('7', 'public.pairs', 'x')", $honest, qr/^1\|1\|0\|0$/ ],
+	'for statements' => [ "STATEMENT WHEN ($mine)", 'fav_collect()', $honest, qr/ERROR/ ],
+	'for rows, to reconcile' => [ "ROW WHEN ($mine AND $columns)", 'fav_reconcile()', $honest, qr/ERROR/ ],
+	'to reconcile alone' => [ "STATEMENT WHEN ($mine)", 'fav_reconcile()', $honest, qr/lost its row triggers/ ],
+	'to reconcile others' => [ "STATEMENT WHEN ($yours)", 'fav_reconcile()', $honest, qr/no attached filters/ ]);
 foreach my $what (sort keys %forged)
 {
-	my ($trigger, $function, $expected) = @{ $forged{$what} };
+	my ($trigger, $function, $default, $expected) = @{ $forged{$what} };
 
 	as('stranger', 'owned', q{
 SET client_min_messages = warning;
@@ -157,6 +159,7 @@ DROP TABLE IF EXISTS stranger.l CASCADE;
 CREATE TABLE stranger.t (who bigint, what bigint, note text DEFAULT 'x', at timestamptz DEFAULT now());
 CREATE TABLE stranger.l (who bigint PRIMARY KEY, base fav, middle fav, recent fav NOT NULL);
 CREATE VIEW stranger.v AS SELECT who, base, middle, recent FROM stranger.l});
+	is(as('stranger', 'owned', "ALTER TABLE stranger.l ALTER recent SET DEFAULT $default"), '', "filters of a stranger's own, $what");
 	is(as('stranger', 'owned', "CREATE TRIGGER t AFTER INSERT ON stranger.t FOR EACH $trigger EXECUTE FUNCTION $function"),
 		'', "a trigger of a stranger's own, $what");
 	unlike(as($_, 'owned', 'INSERT INTO stranger.t VALUES (1, 1)'), qr/server closed|connection to server/, "fired by $_")
