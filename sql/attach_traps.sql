@@ -121,8 +121,8 @@ DROP DOMAIN user_number;
 CREATE TABLE pairs (k int, i int, t text, u uuid, b bytea, PRIMARY KEY (k, i));
 SELECT count(fav_attach('pairs', 'k', c::name, name => ('by_' || c)::name)) FROM unnest('{i,t,u,b}'::text[]) c;
 INSERT INTO pairs VALUES (1, 1, 'one', '00000000-0000-0000-0000-000000000001', '\x01');
-SELECT (fav_stats(filter)).seed <> 0 FROM by_i UNION ALL SELECT (fav_stats(filter)).seed <> 0 FROM by_t UNION ALL
-SELECT (fav_stats(filter)).seed <> 0 FROM by_u UNION ALL SELECT (fav_stats(filter)).seed <> 0 FROM by_b;
+SELECT (SELECT (fav_stats(filter)).seed <> 0 FROM by_i) AS i, (SELECT (fav_stats(filter)).seed <> 0 FROM by_t) AS t,
+	(SELECT (fav_stats(filter)).seed <> 0 FROM by_u) AS u, (SELECT (fav_stats(filter)).seed <> 0 FROM by_b) AS b;
 SELECT count(fav_detach('pairs', ('by_' || c)::name)) FROM unnest('{i,t,u,b}'::text[]) c;
 DROP TABLE pairs;
 DROP FUNCTION missing_and_stale, is_active;
