@@ -188,7 +188,8 @@ check_levels(const FavAttachment *attachment)
 		get_attname(levels, FAV_LEVELS_KEY, true) != NULL)
 	{
 		get_atttypetypmodcoll(levels, FAV_LEVELS_KEY, &type, &modifier, &collation);
-		if (getBaseType(type) == attachment->key.type && collation == attachment->key.collation &&
+		if (getBaseType(type) == attachment->filter_key_type->type_id &&
+			collation == attachment->key.collation &&
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema))
@@ -234,8 +235,10 @@ find_columns(FavAttachment *attachment)
 		return obstacle(ATTACH_AGAIN,
 						psprintf("table \"%s\" has lost its row triggers for \"%s\"",
 								 name_of(source), name_of(attachment->levels)));
-	attachment->key_type = fav_key_type(&attachment->key);
-	attachment->kind = fav_kind_of_column(&attachment->element);
+	attachment->key_type = fav_key_type(attachment->key.type);
+	attachment->filter_key_type = attachment->share == 0 ? attachment->key_type :
+		fav_key_type(INT8OID);
+	attachment->kind = fav_kind_of_row(attachment);
 	if (attachment->key_type == NULL || attachment->kind == FAV_KIND_NONE)
 		return obstacle(ATTACH_AGAIN,
 						psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
@@ -262,6 +265,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 								 name_of(levels)));
 	attachment->source = definition.source;
 	attachment->params = definition.params;
+	attachment->share = definition.share;
 	attachment->owner = fav_owner_of(definition.source);
 	found = find_columns(attachment);
 	if (found == NULL)

@@ -217,14 +217,30 @@ sort_pairs(SortedPairs *pairs)
 	tuplesort_performsort(pairs->sort);
 }
 
-static bool
-is_of_key(const SortedPairs *pairs, Datum key)
+/* The key of the filter that the pair at hand belongs to. */
+static Datum
+filter_key(const SortedPairs *pairs)
 {
 	bool		isnull;
 
-	return DatumGetInt32(FunctionCall2Coll(&pairs->attachment->key_type->cmp_proc_finfo,
+	return fav_filter_key(pairs->attachment, slot_getattr(pairs->slot, 1, &isnull));
+}
+
+static bool
+is_of_filter(const SortedPairs *pairs, Datum key)
+{
+	return DatumGetInt32(FunctionCall2Coll(&pairs->attachment->filter_key_type->cmp_proc_finfo,
 										   pairs->attachment->key.collation, key,
-										   slot_getattr(pairs->slot, 1, &isnull))) == 0;
+										   filter_key(pairs))) == 0;
+}
+
+static void
+touch_pair(FavKey *row, TupleTableSlot *pair)
+{
+	bool		isnull;
+	Datum		key = slot_getattr(pair, 1, &isnull);
+
+	fav_touch_row(row, key, slot_getattr(pair, 2, &isnull));
 }
 
 static FavKnown
@@ -236,8 +252,8 @@ what_is_known(FavAttachment *attachment)
 }
 
 /*
- * Key by key.  A trigger of the levels table may change the source in between, so what is
- * known is found out for each key.
+ * Filter by filter.  A trigger of the levels table may change the source in between, so what is
+ * known is found out for each of them.
  */
 static void
 reconcile_pairs(SortedPairs *pairs, bool is_known)
@@ -250,9 +266,8 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 
 	while (more)
 	{
-		bool		isnull;
-		Datum		key = datumCopy(slot_getattr(pairs->slot, 1, &isnull),
-									attachment->key_type->typbyval, attachment->key_type->typlen);
+		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
+									attachment->filter_key_type->typlen);
 		FavKey	   *row = fav_open_key(attachment, key,
 									   is_known ? what_is_known(attachment) : FAV_UNKNOWN);
 
@@ -260,9 +275,9 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 		{
 			CHECK_FOR_INTERRUPTS();
 			if (row != NULL)
-				fav_touch_element(row, slot_getattr(pairs->slot, 2, &isnull));
+				touch_pair(row, pairs->slot);
 			more = next_pair(pairs);
-		} while (more && is_of_key(pairs, key));
+		} while (more && is_of_filter(pairs, key));
 		if (row != NULL)
 			fav_reconcile_key(row);
 		MemoryContextReset(per_key);

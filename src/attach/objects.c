@@ -57,7 +57,7 @@ static const TriggerShape shapes[] = {
 	},
 	{
 		"update", "UPDATE", true, TRIGGER_TYPE_UPDATE,
-		LEVELS " AND (OLD.{k}{::key} {=} NEW.{k}{::key} AND"
+		LEVELS " AND (OLD.{k}{::k} {=} NEW.{k}{::k} AND"
 		" OLD.{e}{collate} OPERATOR(pg_catalog.=) NEW.{e}{collate}) IS NOT TRUE"
 	},
 	{
@@ -235,11 +235,13 @@ column_type(Oid relation, AttrNumber number)
  * names the source, so that this cannot be dropped without it.  Returns the levels table.
  */
 Oid
-fav_create_objects(FavAttachment *attachment, const char *view_name, const char *levels_name)
+fav_create_objects(FavAttachment *attachment, const char *key_name, const char *view_name,
+				   const char *levels_name)
 {
 	Oid			source = attachment->source;
+	bool		is_shared = attachment->share > 0;
 	const char *fav = fav_query(attachment, "{fav}");
-	const char *k = fav_query(attachment, "{k}");
+	const char *k = quote_identifier(key_name);
 	const char *namespace = get_namespace_name(get_rel_namespace(source));
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
 	const char *view = quote_qualified_identifier(namespace, view_name);
@@ -248,12 +250,13 @@ fav_create_objects(FavAttachment *attachment, const char *view_name, const char 
 
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
 					 " recent %s.fav NOT NULL DEFAULT"
-					 " %s.fav_recent(%s::pg_catalog.regclass, '%s', '" INT64_FORMAT "'))"
+					 " %s.fav_recent(%s::pg_catalog.regclass, '%s', '" INT64_FORMAT "', %d))"
 					 " WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, k,
-					 column_type(source, attachment->key.number), fav, fav, fav, fav,
-					 fav_query(attachment, "{'source'}"), DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
-					 (int64) attachment->params.seed));
+					 is_shared ? "pg_catalog.int8" : column_type(source, attachment->key.number),
+					 fav, fav, fav, fav, fav_query(attachment, "{'source'}"),
+					 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
+					 (int64) attachment->params.seed, attachment->share));
 
 	/* It must stay in the row: that is what makes a write cheap. */
 	fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
@@ -264,12 +267,13 @@ fav_create_objects(FavAttachment *attachment, const char *view_name, const char 
 					 " SELECT l.%s, %s.fav_stack(l.base, l.middle, l.recent) AS filter FROM %s l"
 					 " WHERE %s::pg_catalog.regclass IS NOT NULL",
 					 view, k, fav, levels, fav_query(attachment, "{'source'}")));
-	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, element %s)"
+	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, %selement %s)"
 					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
 					 quote_identifier(namespace), levels,
+					 is_shared ? "key pg_catalog.int8, " : "",
 					 fav_element_type_name(attachment->kind),
 					 psprintf("%s.fav_contains((levels).base, (levels).middle, (levels).recent,"
-							  " element)", fav)));
+							  " %selement)", fav, is_shared ? "key, " : "")));
 	return get_relname_relid(levels_name, get_rel_namespace(source));
 }
 
