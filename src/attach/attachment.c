@@ -188,7 +188,7 @@ check_levels(const FavAttachment *attachment)
 		get_attname(levels, FAV_LEVELS_KEY, true) != NULL)
 	{
 		get_atttypetypmodcoll(levels, FAV_LEVELS_KEY, &type, &modifier, &collation);
-		if (getBaseType(type) == attachment->key.type && collation == attachment->key.collation &&
+		if (OidIsValid(type) && getBaseType(type) == attachment->key.type && collation == attachment->key.collation &&
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema))
