@@ -99,6 +99,67 @@ DROP OWNED BY fav_heir;
 DROP ROLE fav_heir;
 DROP SCHEMA elsewhere;
 
+-- While pairs wait: an index that makes them unique only now, and a partition that was away
+CREATE TABLE pairs (k int, e int) PARTITION BY LIST (k);
+CREATE INDEX ON pairs (k, e);
+SELECT fav_attach('pairs', 'k', 'e');
+CREATE TABLE late PARTITION OF pairs FOR VALUES IN (1);
+INSERT INTO late VALUES (1, 1), (1, 1), (1, 2);
+BEGIN;
+DELETE FROM late WHERE ctid = (SELECT min(ctid) FROM late WHERE e = 1);
+CREATE UNIQUE INDEX ON pairs (k, e);
+COMMIT;
+SELECT * FROM missing_and_stale('pairs');
+BEGIN;
+DELETE FROM late WHERE e = 1;
+ALTER TABLE pairs DETACH PARTITION late;
+INSERT INTO late VALUES (1, 1);
+ALTER TABLE pairs ATTACH PARTITION late FOR VALUES IN (1);
+SELECT fav_rebuild('pairs');
+COMMIT;
+SELECT * FROM missing_and_stale('pairs');
+SELECT fav_detach('pairs');
+DROP TABLE pairs;
+CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e)) PARTITION BY LIST (k);
+SELECT fav_attach('pairs', 'k', 'e');
+CREATE TABLE late PARTITION OF pairs FOR VALUES IN (1);
+BEGIN;
+INSERT INTO late VALUES (1, 3), (1, 4);
+TRUNCATE late;
+SELECT fav_rebuild('pairs');
+COMMIT;
+SELECT * FROM missing_and_stale('pairs');
+SELECT fav_detach('pairs');
+DROP TABLE pairs;
+
+-- A middle that becomes empty, and then takes elements again
+CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
+INSERT INTO pairs SELECT 1, i FROM generate_series(1, 1000) i;
+SELECT fav_attach('pairs', 'k', 'e');
+INSERT INTO pairs SELECT 1, i FROM generate_series(2001, 2100) i;
+DELETE FROM pairs WHERE e > 2000;
+INSERT INTO pairs SELECT 1, i FROM generate_series(3001, 3200) i;
+INSERT INTO pairs VALUES (1, 5000);
+SELECT * FROM missing_and_stale('pairs');
+
+-- A levels table that loses its key breaks nobody else's view
+ALTER TABLE pairs_fav_levels DROP COLUMN k CASCADE;
+SELECT is_active('pairs');
+INSERT INTO pairs VALUES (1, 5001);
+SELECT fav_detach('pairs');
+DROP TABLE pairs;
+
+-- Attaching within a statement that writes the source, and beside a function that looks like ours
+CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
+WITH a AS MATERIALIZED (SELECT fav_attach('pairs', 'k', 'e')) INSERT INTO pairs SELECT 1, i FROM a, generate_series(1, 10) i;
+CREATE FUNCTION fav_recent(regclass, text, text) RETURNS fav LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''not ours''; RETURN NULL; END';
+SELECT fav_attach('pairs', 'k', 'e');
+INSERT INTO pairs VALUES (1, 1);
+SELECT * FROM missing_and_stale('pairs');
+SELECT fav_detach('pairs');
+DROP FUNCTION fav_recent(regclass, text, text);
+DROP TABLE pairs;
+
 -- An equality of the writer's own for the domain of a key
 CREATE DOMAIN user_number AS int;
 CREATE FUNCTION never(user_number, user_number) RETURNS boolean LANGUAGE sql AS 'SELECT false';

@@ -14,6 +14,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
+#include "commands/tablecmds.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -48,6 +49,12 @@ check_source(Oid source)
 				 errhint("Build a filter of it with fav_agg.")));
 	family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
 	foreach(cell, family)
+	{
+		Relation	relation = table_open(lfirst_oid(cell), NoLock);
+
+		/* A statement that is under way would not fire triggers that are made now. */
+		CheckTableNotInUse(relation, "attach filters to");
+		table_close(relation, NoLock);
 		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -55,6 +62,7 @@ check_source(Oid source)
 							get_rel_name(lfirst_oid(cell))),
 					 errdetail("Changes on the foreign server would not be seen here."),
 					 errhint("Attach the filters on the server that has the rows.")));
+	}
 }
 
 static void

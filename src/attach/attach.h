@@ -107,6 +107,7 @@ typedef struct FavAttachment
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
 	TypeCacheEntry *element_type;
 	TupleDesc	pair;			/* (key, element) */
+	bool		is_source_locked;	/* since the attachment was asked for */
 	bool		is_unique;		/* the source has each pair at most once, */
 	bool		is_unique_known;	/* if somebody has looked */
 	SPIPlanPtr	plans[FAV_NQUERIES];
@@ -144,6 +145,7 @@ extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
 extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid levels);
 extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
+extern void fav_lock_source(FavAttachment *attachment);
 extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
 extern Oid	fav_source_argument(FunctionCallInfo fcinfo);
 
@@ -201,6 +203,9 @@ extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnow
 extern void fav_touch_row(FavKey *key, Datum row_key, Datum element);
 extern void fav_reconcile_key(FavKey *key);
 extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
+
+/* collect.c: the triggers */
+extern void fav_forget_known(void);
 
 /* rebuild.c: filters from the source */
 extern void fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base,

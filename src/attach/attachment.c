@@ -188,7 +188,7 @@ check_levels(const FavAttachment *attachment)
 		get_attname(levels, FAV_LEVELS_KEY, true) != NULL)
 	{
 		get_atttypetypmodcoll(levels, FAV_LEVELS_KEY, &type, &modifier, &collation);
-		if (getBaseType(type) == attachment->filter_key_type->type_id &&
+		if (OidIsValid(type) && getBaseType(type) == attachment->filter_key_type->type_id &&
 			collation == attachment->key.collation &&
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
@@ -260,7 +260,8 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle("Set the default of its column recent again, or drop the triggers that name it.",
+		return obstacle("Set the default of its column recent again, or drop the triggers that"
+						" name it.",
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;

@@ -147,7 +147,10 @@ fav_attachment_of_levels(Oid schema, Oid levels)
 	{
 		attachment = lfirst(cell);
 		if (attachment->levels == levels)
+		{
+			attachment->is_source_locked = false;
 			return attachment;
+		}
 	}
 	attachment = prepare(schema, levels);
 
@@ -160,6 +163,34 @@ fav_attachment_of_levels(Oid schema, Oid levels)
 		MemoryContextSetParent(attachment->context, cache);
 	}
 	return attachment;
+}
+
+/*
+ * Lock the source with its partitions and children before it is read as its owner, and check
+ * that none of them was given to somebody else in the meantime.  Once for each use of an
+ * attachment: the executor locks them anyway.
+ */
+void
+fav_lock_source(FavAttachment *attachment)
+{
+	const FavObstacle *found;
+	FavAttachment now;
+
+	if (attachment->is_source_locked)
+		return;
+	(void) find_all_inheritors(attachment->source, AccessShareLock, NULL);
+	if (cache_is_stale || !list_member_ptr(attachments, attachment))
+	{
+		found = fav_read_attachment(attachment->schema, attachment->levels, &now);
+		if (found != NULL)
+			fav_raise_obstacle(found);
+		if (now.owner != attachment->owner)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("table \"%s\" has changed its owner while its filters were behind",
+							get_rel_name(attachment->source))));
+	}
+	attachment->is_source_locked = true;
 }
 
 /*
@@ -271,6 +302,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	Oid			source = fav_source_argument(fcinfo);
 	const char *name = PG_ARGISNULL(name_argument) ? NULL :
 		NameStr(*PG_GETARG_NAME(name_argument));
+	FavAttachment *attachment;
 	Oid			levels;
 
 	fav_check_owner(source);
@@ -278,5 +310,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	fav_check_owner(source);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
-	return fav_attachment_of_levels(schema, levels);
+	attachment = fav_attachment_of_levels(schema, levels);
+	fav_lock_source(attachment);
+	return attachment;
 }

@@ -42,6 +42,7 @@ typedef struct Collection
 	int			nest_level;		/* of the subtransaction that it belongs to */
 	bool		is_open;		/* takes pairs; not so while it is being reconciled */
 	bool		is_broken;		/* has lost pairs, when a disk was full */
+	bool		is_unique;		/* the source had each pair but once when pairs were removed */
 	Tuplestorestate *pairs;
 	List	   *origins;		/* the relations that the pairs are from */
 	MemoryContext context;		/* holds all of it, */
@@ -58,6 +59,8 @@ static List *collections = NIL; /* of this transaction, in TopTransactionContext
  */
 static bool has_removed = false;
 static bool has_inserted = false;
+
+static void watch_transactions(void);
 
 PG_FUNCTION_INFO_V1(fav_collect);
 PG_FUNCTION_INFO_V1(fav_reconcile);
@@ -115,6 +118,7 @@ begin_collection(FavAttachment *attachment, Oid function, int nest_level)
 	collection->function = function;
 	collection->nest_level = nest_level;
 	collection->is_open = true;
+	collection->is_unique = true;
 	collection->context = context;
 
 	/* Its files must outlive the statement, and the subtransaction if that ends well. */
@@ -244,11 +248,19 @@ touch_pair(FavKey *row, TupleTableSlot *pair)
 }
 
 static FavKnown
-what_is_known(FavAttachment *attachment)
+what_is_known(const Collection *collection)
 {
 	if (!has_removed)
 		return FAV_ALL_PRESENT;
-	return !has_inserted && fav_has_unique_pairs(attachment) ? FAV_ALL_ABSENT : FAV_UNKNOWN;
+	return !has_inserted && collection->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
+}
+
+/* Somebody has changed the source past the triggers: from now on everything is looked up. */
+void
+fav_forget_known(void)
+{
+	watch_transactions();
+	has_removed = has_inserted = true;
 }
 
 /*
@@ -269,7 +281,7 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
 									attachment->filter_key_type->typlen);
 		FavKey	   *row = fav_open_key(attachment, key,
-									   is_known ? what_is_known(attachment) : FAV_UNKNOWN);
+									   is_known ? what_is_known(pairs->collection) : FAV_UNKNOWN);
 
 		do
 		{
@@ -399,6 +411,7 @@ merge_collection(Collection *from, Collection *to)
 		tuplestore_puttupleslot(to->pairs, slot);
 	foreach(cell, from->origins)
 		add_origin(to, lfirst_oid(cell));
+	to->is_unique &= from->is_unique;
 	to->is_broken = false;
 	ExecDropSingleTupleTableSlot(slot);
 	end_collection(from);
@@ -492,6 +505,8 @@ fav_collect(PG_FUNCTION_ARGS)
 	if (collection == NULL)
 		collection = begin_collection(attachment, fcinfo->flinfo->fn_oid, nest_level);
 	add_origin(collection, RelationGetRelid(data->tg_relation));
+	if (TRIGGER_FIRED_BY_DELETE(data->tg_event) && collection->is_unique)
+		collection->is_unique = fav_has_unique_pairs(attachment);
 	collect_pair(collection, data->tg_trigslot, &when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 		collect_pair(collection, data->tg_newslot, &when);

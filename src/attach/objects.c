@@ -250,7 +250,8 @@ fav_create_objects(FavAttachment *attachment, const char *key_name, const char *
 
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
 					 " recent %s.fav NOT NULL DEFAULT"
-					 " %s.fav_recent(%s::pg_catalog.regclass, '%s', '" INT64_FORMAT "', %d))"
+					 " %s.fav_recent(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
+					 " '" INT64_FORMAT "'::pg_catalog.int8, %d))"
 					 " WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, k,
 					 is_shared ? "pg_catalog.int8" : column_type(source, attachment->key.number),

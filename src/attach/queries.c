@@ -10,7 +10,6 @@
 #include "catalog/pg_operator.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -312,18 +311,6 @@ raise_unexpected(int status)
 	pg_unreachable();
 }
 
-/* Nobody becomes the owner of the source while a query reads it as the one before. */
-static void
-lock_source(const FavAttachment *attachment)
-{
-	LockRelationOid(attachment->source, AccessShareLock);
-	if (fav_owner_of(attachment->source) != attachment->owner)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("table \"%s\" has changed its owner while its filters were behind",
-						get_rel_name(attachment->source))));
-}
-
 /*
  * A query about one key.  Returns how many rows there were.
  *
@@ -349,7 +336,7 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 								 GUC_ACTION_SAVE, true, 0, false);
 	}
 	if (is_of_source)
-		lock_source(attachment);
+		fav_lock_source(attachment);
 	plan = get_plan(attachment, query);
 	if (is_of_source)
 		PushActiveSnapshot(GetLatestSnapshot());

@@ -81,6 +81,8 @@ fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 		(get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated));
 	FavRole		role;
 
+	if (!is_whole)
+		fav_lock_source(attachment);
 	fav_become_owner(&role, attachment->owner);
 	if (is_whole)
 		fav_run(fav_query(attachment, "TRUNCATE ONLY {levels}"));
@@ -111,6 +113,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 2);
 	FavRole		role;
 
+	fav_forget_known();
 	fav_become_owner(&role, attachment->owner);
 	if (PG_ARGISNULL(1))
 	{

@@ -187,6 +187,10 @@ open_levels(FavKey *key, HeapTuple tuple, TupleDesc descriptor)
 						   &key->local_base);
 	key->middle = open_level(tuple, descriptor, FAV_LEVELS_MIDDLE, &key->middle_cache,
 							 &key->local_middle);
+
+	/* An empty level does not know its kind. */
+	if (key->middle != NULL)
+		key->middle->filter.params.kind = key->attachment->kind;
 }
 
 /* Read the row of the key, and lock it; false if there is none. */
