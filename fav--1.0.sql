@@ -774,11 +774,16 @@ COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: makes f
 
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
-	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL
+	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL, build boolean DEFAULT true
 ) RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name) IS
+COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean) IS
 	'build a filter of elements for each key of a table, or one for every so many keys, and keep them true from now on; gives the view with the filters';
+
+CREATE PROCEDURE fav_build(source regclass, name name DEFAULT NULL, rebuild boolean DEFAULT false)
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON PROCEDURE fav_build(regclass, name, boolean) IS
+	'build the filters that are missing, or all, in batches, while others read and write';
 
 CREATE FUNCTION fav_detach(source regclass, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
@@ -806,13 +811,13 @@ COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'how many filters of
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
-	OUT error_rate float8, OUT share int, OUT active boolean
+	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT source, key, element, filter, levels, error_rate, share, active FROM fav_list_attachments();
+SELECT source, key, element, filter, levels, error_rate, share, complete, active FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
 	'what is attached, and whether all triggers are there and fire always, on partitions too';
 GRANT SELECT ON fav_attachments TO PUBLIC;
