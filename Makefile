@@ -10,7 +10,7 @@ EXTENSION = fav
 MODULE_big = fav
 DATA = fav--1.0.sql
 
-core = build change deleted filter format hot levels measure room sizing slice sort table union
+core = build editor filter flush format levels sizing slice slice_avx2 sort tombstones union
 type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
 attach = attach attachment collect columns levels list objects owner queries rebuild reconcile \

@@ -10,13 +10,13 @@
  *		"built" or "grown"	error rate	elements	measured rate	bits an element
  *
  * Built: all elements at once.  Grown: one by one, starting for 1,000.  Of the
- * grown ones every tenth is deleted along the way, and asked for too: whatever is
+ * grown ones every tenth is deleted along the way, and probed as well: whatever is
  * lost, or there after its delete, ends the program with an error.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "filter.h"
+#include "editor.h"
 
 void *
 fav_alloc(size_t size)
@@ -81,7 +81,7 @@ make_grown(FavEditor *editor, const FavParams *params, int64_t elements)
 		if (i % 10 == 9)
 		{
 			must(fav_editor_add(editor, fav_hash_integer(-i, 0)) == FAV_OK, "not added");
-			must(fav_editor_del(editor, fav_hash_integer(-i, 0)) == FAV_OK, "not deleted");
+			must(fav_editor_remove(editor, fav_hash_integer(-i, 0)) == FAV_OK, "not deleted");
 			must(!fav_editor_contains(editor, fav_hash_integer(-i, 0)), "a delete does not hold");
 		}
 	}
@@ -100,8 +100,9 @@ main(int argc, char **argv)
 		for (elements = 100; elements <= largest; elements *= 10)
 			for (grown = 0; grown < 2; grown++)
 			{
-				FavParams	params = {.capacity = 1000, .seed = 0, .kind = FAV_KIND_INTEGER, .error_rate = rates[r], .region_size = 7};
-				int64_t		questions = rates[r] < 0.001 ? 20000000 : 2000000;
+				FavParams	params = {.capacity = 1000, .seed = 0, .kind = FAV_KIND_INTEGER,
+				.error_rate = rates[r], .region_size = 7};
+				int64_t		probes = rates[r] < 0.001 ? 20000000 : 2000000;
 				const FavFilter *filter;
 				FavEditor	editor;
 				int64_t		wrong = 0;
@@ -111,10 +112,11 @@ main(int argc, char **argv)
 				must(fav_editor_finish(&editor, &filter) == FAV_OK, "not finished");
 				for (i = 0; i < elements; i++)
 					must(fav_contains(filter, fav_hash_integer(i, 0)), "an element is lost");
-				for (i = 0; i < questions; i++)
+				for (i = 0; i < probes; i++)
 					wrong += fav_contains(filter, fav_hash_integer(INT64_C(1000000000000) + i, 0));
-				printf("%s\t%g\t%lld\t%.3g\t%.2f\n", grown ? "grown" : "built", rates[r], (long long) elements,
-					   (double) wrong / (double) questions, (double) fav_size(filter) * 8 / (double) elements);
+				printf("%s\t%g\t%lld\t%.3g\t%.2f\n", grown ? "grown" : "built", rates[r],
+					   (long long) elements, (double) wrong / (double) probes,
+					   (double) fav_size(filter) * 8 / (double) elements);
 				fflush(stdout);
 				fav_editor_close(&editor);
 			}

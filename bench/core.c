@@ -1,18 +1,18 @@
 /*
  * core.c
- *		The core alone, in nanoseconds an operation, next to a cuckoo filter.
+ *		The core alone, in nanoseconds per operation, next to a cuckoo filter.
  *
  *		core [elements [repetitions]]
  *
- * prints a line for each repetition, filter and operation ("many": 64 questions or deletes
- * in one call; "called": by a call that the compiler cannot inline, as those of fav
- * are), tab separated:
+ * prints a line for each repetition, filter and operation ("many": 64 probes or removals in
+ * one call; "called": by a call that the compiler cannot inline, as those of fav are), tab
+ * separated:
  *
- *		filter	operation	nanoseconds	bits an element
+ *		filter	operation	nanoseconds	bits per element
  *
- * Both filters get the same hashes (XXH3 of a 64-bit id, computed within what is
- * measured), hold the same elements and are asked in the same random order.  The
- * repetitions of all filters are interleaved, each with other ids.
+ * Both filters get the same hashes (XXH3 of a 64-bit id, computed within what is measured),
+ * hold the same elements and are probed in the same random order.  The repetitions of all
+ * filters are interleaved, each with other ids.
  *
  * The filters:
  *
@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "filter.h"
+#include "editor.h"
 
 void *
 fav_alloc(size_t size)
@@ -236,10 +236,13 @@ static bool (*volatile cuckoo_delete_called) (Cuckoo *cuckoo, uint64_t hash) = c
 #define OPERATIONS		10
 
 static const char *const filter_names[FILTERS] = {"fav, sized", "fav, grown", "cuckoo"};
-static const char *const operation_names[OPERATIONS] = {"miss", "hit", "insert", "delete", "miss, many", "hit, many", "delete, many",
-"miss, called", "hit, called", "delete, called"};
+static const char *const operation_names[OPERATIONS] = {
+	"miss", "hit", "insert", "delete",
+	"miss, many", "hit, many", "delete, many",
+	"miss, called", "hit, called", "delete, called"
+};
 
-/* Questions and deletes of one call, as SQL has them for the elements of an array. */
+/* Probes and removals of one call, as SQL has them for the elements of an array. */
 #define MANY			64
 
 static double bits[FILTERS];
@@ -287,7 +290,7 @@ expect(bool right, const char *what)
 }
 
 static size_t
-ask_many(const FavAsker *asker, const int64_t *ids, size_t count)
+probe_many(const FavMatcher *matcher, const int64_t *ids, size_t count)
 {
 	uint64_t	hashes[MANY];
 	bool		answers[MANY];
@@ -297,18 +300,21 @@ ask_many(const FavAsker *asker, const int64_t *ids, size_t count)
 
 	for (from = 0; from < count; from += MANY)
 	{
-		size_t		asked = count - from < MANY ? count - from : MANY;
+		size_t		probed = count - from < MANY ? count - from : MANY;
 
-		for (i = 0; i < asked; i++)
+		for (i = 0; i < probed; i++)
 			hashes[i] = fav_hash_integer(ids[from + i], 0);
-		fav_ask_many(asker, hashes, asked, answers);
-		for (i = 0; i < asked; i++)
+		fav_matcher_contains_many(matcher, hashes, probed, answers);
+		for (i = 0; i < probed; i++)
 			found += answers[i];
 	}
 	return found;
 }
 
-/* The copy that an edit begins with is not measured, and leaves the blocks in the cache, where the cuckoo filter has its own. */
+/*
+ * The copy that an edit begins with is not measured.  It leaves the blocks in the cache, where
+ * the cuckoo filter has its own.
+ */
 static void
 begin_deletes(FavEditor *editor, const FavFilter *filter)
 {
@@ -332,7 +338,7 @@ del_many(FavEditor *editor, const int64_t *ids, size_t count)
 
 		for (i = 0; i < deleted; i++)
 			hashes[i] = fav_hash_integer(ids[from + i], 0);
-		if (fav_editor_del_many(editor, hashes, deleted) != FAV_OK)
+		if (fav_editor_remove_many(editor, hashes, deleted) != FAV_OK)
 			expect(false, "delete, many");
 	}
 }
@@ -340,14 +346,16 @@ del_many(FavEditor *editor, const int64_t *ids, size_t count)
 static void
 measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 {
-	FavParams	params = {.capacity = capacity, .seed = 0, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
+	FavParams	params = {.capacity = capacity, .seed = 0, .kind = FAV_KIND_INTEGER,
+	.error_rate = 0.01, .region_size = 7};
 	FavEditor	editor;
 	const FavFilter *result;
 	FavFilter	filter;
-	FavAsker	asker;
+	FavMatcher	matcher;
 	FavProblem	problem;
 	uint8_t    *memory;
 	uint8_t    *value;
+	size_t		head;
 	size_t		size;
 	size_t		found;
 	double		start;
@@ -360,44 +368,45 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 			expect(false, "insert");
 	times[2] = (now() - start) / (double) ids->count;
 
-	/* asking works on the bytes of a value whose blocks begin with a cache line, as a cached reader does */
+	/* probe the bytes of a value whose blocks begin with a cache line, as in the TOAST cache */
 	expect(fav_editor_finish(&editor, &result) == FAV_OK, "finish");
 	bits[number] = (double) fav_size(result) * 8 / (double) ids->count;
 	size = fav_size(result);
 	memory = must_alloc(size + 64);
-	value = memory + (0 - (uintptr_t) memory - fav_head_size(result->nslices, result->nrecent)) % 64;
+	head = fav_head_size(result->nslices, result->nrecent);
+	value = memory + (0 - (uintptr_t) memory - head) % 64;
 	fav_write(result, value);
 	fav_editor_close(&editor);
 	expect(fav_open(&filter, value, size, size, &problem) == FAV_OK, "open");
-	fav_asker_init(&asker, &filter);
+	fav_matcher_init(&matcher, &filter);
 
 	start = now();
 	for (i = 0, found = 0; i < ids->count; i++)
-		found += fav_ask(&asker, fav_hash_integer(ids->outside[i], 0));
+		found += fav_matcher_contains(&matcher, fav_hash_integer(ids->outside[i], 0));
 	times[0] = (now() - start) / (double) ids->count;
 	expect(found < ids->count / 50, "miss");
 
 	start = now();
 	for (i = 0, found = 0; i < ids->count; i++)
-		found += fav_ask(&asker, fav_hash_integer(ids->shuffled[i], 0));
+		found += fav_matcher_contains(&matcher, fav_hash_integer(ids->shuffled[i], 0));
 	times[1] = (now() - start) / (double) ids->count;
 	expect(found == ids->count, "hit");
 
 	start = now();
-	found = ask_many(&asker, ids->outside, ids->count);
+	found = probe_many(&matcher, ids->outside, ids->count);
 	times[4] = (now() - start) / (double) ids->count;
 	expect(found < ids->count / 50, "miss, many");
 
 	start = now();
-	found = ask_many(&asker, ids->shuffled, ids->count);
+	found = probe_many(&matcher, ids->shuffled, ids->count);
 	times[5] = (now() - start) / (double) ids->count;
 	expect(found == ids->count, "hit, many");
 
-	/* with what is put off to the end of an edit */
+	/* with the end of the edit */
 	begin_deletes(&editor, &filter);
 	start = now();
 	for (i = 0; i < ids->deleted; i++)
-		if (fav_editor_del(&editor, fav_hash_integer(ids->shuffled[i], 0)) != FAV_OK)
+		if (fav_editor_remove(&editor, fav_hash_integer(ids->shuffled[i], 0)) != FAV_OK)
 			expect(false, "delete");
 	expect(fav_editor_finish(&editor, &result) == FAV_OK, "finish");
 	times[3] = (now() - start) / (double) ids->deleted;
@@ -468,7 +477,7 @@ measure_cuckoo(const Ids *ids, int number, double *times)
 	times[9] = (now() - start) / (double) ids->deleted;
 	expect(found == ids->deleted, "cuckoo delete, called");
 	free(cuckoo.buckets);
-	times[4] = times[5] = times[6] = 0;	/* it has no such call: the compiler inlines it into the loops above */
+	times[4] = times[5] = times[6] = 0; /* it has no such call */
 }
 
 int

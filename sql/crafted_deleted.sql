@@ -16,10 +16,10 @@ UNION ALL
 
 -- All elements in one slice, and 200,000 deleted hashes right below the smallest or right above the
 -- largest, with it or without: where evenly spread ones would be, there is none.  (The number
--- of deleted hashes is at byte 8 of a value without recent ones, their list at its end.)
+-- of deleted hashes is at byte 40 of a value without recent ones, their list at its end.)
 CREATE TABLE crafted (which text, with_it boolean, filter fav);
 INSERT INTO crafted
-SELECT which, with_it, (overlay(filter PLACING '\x400d0300' FROM 9) || deleted)::fav
+SELECT which, with_it, (overlay(filter PLACING '\x400d0300' FROM 41) || deleted)::fav
 FROM (SELECT fav_agg(element)::bytea AS filter FROM crafted_elements) f, crafted_ends, (VALUES (true), (false)) w (with_it),
 	LATERAL (SELECT string_agg(crafted_turn(int8send(h)), '' ORDER BY h) AS deleted
 		FROM generate_series(hash - 200000, hash + 200000) h

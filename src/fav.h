@@ -15,7 +15,7 @@
 #include "varatt.h"
 #endif
 
-#include "core/filter.h"
+#include "core/editor.h"
 
 /* Soft errors of input functions exist since 16. */
 #if PG_VERSION_NUM >= 160000

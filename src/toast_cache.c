@@ -1,23 +1,18 @@
 /*
  * toast_cache.c
- *		A cache of detoasted filters, so that asking a filter for every row of a
- *		scan costs a function call and not a detoast.
+ *		A cache of detoasted filters: probing a filter for every row of a scan costs a
+ *		function call and not a detoast.
  *
- * A value in its row (or made by the query) is read where it is.  A value out of
- * line is known by its TOAST pointer, which is compared whole; what was read of
- * it is kept in fn_extra, that is, as long as the calling expression lives.  A
- * TOAST value never changes: an UPDATE writes a new one, under a new pointer.
+ * A value in its row, or made by the query, is read where it is.  A value out of line is known
+ * by its TOAST pointer.  What was read of it is kept in fn_extra, as long as the calling
+ * expression lives.  A TOAST value never changes: an UPDATE writes a new one under a new
+ * pointer.
  *
- * A big value is not loaded for one question.  At first only its head is read (one
- * TOAST chunk), and for each question the one block that each slice needs.  When
- * the blocks fetched so far have cost a quarter of what loading the whole value
- * would, it is loaded.  Nobody knows the number of questions in advance; this way
- * a query that goes on asking has paid a quarter more than if it had loaded at once,
- * and the unlucky one that stops right after the load five times what it had to.
- *
- * A loaded value that is large still costs something: each question waits for its
- * block to come from a far cache.  Where ids come in order the next one is fetched
- * ahead, see fav_reader_look_ahead().
+ * A big value is not loaded for one probe.  At first only its head is read (one TOAST chunk),
+ * and each probe fetches one block of each slice.  When the fetched blocks have cost a quarter
+ * of what loading the whole value costs, it is loaded.  Nobody knows the number of probes in
+ * advance.  This way a query that goes on probing pays a quarter more than if it had loaded
+ * the value at once, and one that stops right after the load pays five times what it had to.
  */
 #include "toast_cache.h"
 
@@ -27,9 +22,8 @@
 #include "utils/memutils.h"
 
 /*
- * Fetching one block costs about as much as loading so many bytes: an index scan
- * of the TOAST table (1.7 us, about 3 with two clients at work on the same table)
- * against its chunks in sequence (0.16 us a kB; bench/README.md).
+ * Fetching one block costs about as much as loading so many bytes: an index scan of the TOAST
+ * table against its chunks in sequence (bench/README.md).
  */
 #define BLOCK_FETCH_COST	(16 * 1024)
 
@@ -37,10 +31,13 @@
 #define SMALL_VALUE			(2 * BLOCK_FETCH_COST)
 
 /*
- * Beyond some megabytes a byte costs twice to four times as much to load, because
- * it comes from memory and goes to fresh pages.  So these are worth loading later.
+ * A byte of a larger value costs two to four times as much to load, because it comes from
+ * memory and goes to fresh pages.  So these are loaded later.
  */
 #define LARGE_VALUE			(4 * 1024 * 1024)
+
+/* A value of so many bytes is too large for the processor's nearest caches. */
+#define FAR_BYTES			(384 * 1024)
 
 /* The cache of one expression takes this part of work_mem at most. */
 #define CACHE_SHARE			2
@@ -58,7 +55,7 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
 				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
-	fav_asker_init(&reader->asker, &reader->filter);
+	fav_matcher_init(&reader->matcher, &reader->filter);
 }
 
 static inline size_t
@@ -67,7 +64,7 @@ value_size(const FavReader *reader)
 	return reader->pointer.va_rawsize - VARHDRSZ;
 }
 
-/* What fetching blocks may cost before the whole is loaded. */
+/* What fetching blocks may cost before the whole value is loaded. */
 static inline size_t
 worth_loading(const FavReader *reader)
 {
@@ -76,17 +73,7 @@ worth_loading(const FavReader *reader)
 	return size > LARGE_VALUE ? size : size / 4;
 }
 
-static void
-open_whole(FavReader *reader, const struct varlena *whole)
-{
-	uint32_t	i;
-
-	open_bytes(reader, whole, VARSIZE_ANY_EXHDR(whole));
-	for (i = 0; i < reader->filter.nslices; i++)
-		reader->is_far |= fav_slice_is_far(&reader->filter.slices[i], reader->filter.params.region_size);
-}
-
-/* Load the whole value, of which nothing is known yet. */
+/* Load the whole value, of which nothing was read yet. */
 static void
 load_at_once(FavReader *reader)
 {
@@ -94,13 +81,12 @@ load_at_once(FavReader *reader)
 	struct varlena *whole = detoast_attr(reader->attribute);
 
 	MemoryContextSwitchTo(old);
-	open_whole(reader, whole);
+	open_bytes(reader, whole, value_size(reader));
 }
 
 /*
- * Load the whole value, of which there is the head.  Unlike detoast_attr(), so that its
- * blocks begin with a cache line: then no lane is in two, each of which may come
- * from memory.
+ * Load the whole value, of which the head was read.  Unlike detoast_attr(), this makes its
+ * blocks begin with a cache line, so that no lane spans two.
  */
 static void
 load_whole(FavReader *reader)
@@ -108,23 +94,25 @@ load_whole(FavReader *reader)
 	const size_t line = 64;
 	size_t		size = value_size(reader);
 	size_t		to_blocks = VARHDRSZ + reader->filter.slices[0].offset;
-	char	   *room = MemoryContextAllocHuge(reader->context, VARHDRSZ + size + line);
-	struct varlena *whole = (struct varlena *) (TYPEALIGN(line, room + to_blocks) - to_blocks);
+	char	   *memory = MemoryContextAllocHuge(reader->context, VARHDRSZ + size + line);
+	struct varlena *whole = (struct varlena *) (TYPEALIGN(line, memory + to_blocks) - to_blocks);
 	Relation	toast = table_open(reader->pointer.va_toastrelid, AccessShareLock);
 
 	Assert(!VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer));
 	SET_VARSIZE(whole, VARHDRSZ + size);
-	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0, (int32) size, whole);
+	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0,
+									 (int32) size, whole);
 	table_close(toast, AccessShareLock);
-	open_whole(reader, whole);
+	open_bytes(reader, whole, size);
+	reader->is_far = size >= FAR_BYTES;
 	account(reader, size);
 }
 
-/* Load the head, or all where that costs no more. */
+/* Load the head, or the whole value where that costs no more. */
 static void
 load_first(FavReader *reader)
 {
-	/* Only the beginning of a compressed value can be had without the rest. */
+	/* only the beginning of a compressed value can be read without the rest */
 	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
 		value_size(reader) <= SMALL_VALUE)
 		load_at_once(reader);
@@ -147,7 +135,8 @@ fav_open_head(FavFilter *filter, struct varlena *attribute)
 		pg_detoast_datum_packed(attribute);
 	FavProblem	problem;
 
-	if (fav_open(filter, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
+	if (fav_open(filter, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), size,
+				 &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 }
 
@@ -165,16 +154,18 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
 	if (VARATT_EXTERNAL_IS_COMPRESSED(pointer))
 	{
-		struct varlena *bytes = detoast_attr_slice(attribute, (int32) slice->offset, (int32) length);
+		struct varlena *bytes = detoast_attr_slice(attribute, (int32) slice->offset,
+												   (int32) length);
 
 		fav_copy(to, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 	}
 	else
 	{
-		/* right to its place: large values are not worth a second copy */
+		/* right to its place, without a second copy */
 		Relation	toast = table_open(pointer.va_toastrelid, AccessShareLock);
 
-		table_relation_fetch_toast_slice(toast, pointer.va_valueid, (int32) (pointer.va_rawsize - VARHDRSZ),
+		table_relation_fetch_toast_slice(toast, pointer.va_valueid,
+										 (int32) (pointer.va_rawsize - VARHDRSZ),
 										 (int32) slice->offset, (int32) length,
 										 (struct varlena *) (to - VARHDRSZ));
 		table_close(toast, AccessShareLock);
@@ -188,12 +179,9 @@ typedef struct CacheEntry
 	FavReader  *reader;
 } CacheEntry;
 
-/*
- * Release readers that were not used for long, until the rest fits.  `keep` stays in any
- * case: it would be in memory anyway.
- */
+/* Release the least recently used readers until the rest fits.  `keep` stays in any case. */
 static void
-make_room(FavCache *cache, FavReader *keep)
+evict(FavCache *cache, FavReader *keep)
 {
 	while (cache->bytes > work_mem * (Size) 1024 / CACHE_SHARE)
 	{
@@ -210,13 +198,13 @@ make_room(FavCache *cache, FavReader *keep)
 	}
 }
 
-/* A reader has loaded so many bytes more. */
+/* A reader has loaded so many more bytes. */
 static void
 account(FavReader *reader, Size bytes)
 {
 	reader->bytes += bytes;
 	reader->cache->bytes += bytes;
-	make_room(reader->cache, reader);
+	evict(reader->cache, reader);
 }
 
 static void
@@ -227,7 +215,7 @@ enter(FavCache *cache, FavReader *reader)
 	entry->reader = reader;
 }
 
-/* Many readers are found by a hash table, a few by looking at each. */
+/* Many readers are found by a hash table, a few by comparing each. */
 static void
 make_table(FavCache *cache, MemoryContext context)
 {
@@ -238,7 +226,8 @@ make_table(FavCache *cache, MemoryContext context)
 	control.keysize = sizeof(struct varatt_external);
 	control.entrysize = sizeof(CacheEntry);
 	control.hcxt = context;
-	cache->by_pointer = hash_create("fav readers", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	cache->by_pointer = hash_create("fav readers", 64, &control,
+									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	dlist_foreach(iter, &cache->readers)
 		enter(cache, dlist_container(FavReader, node, iter.cur));
 }
@@ -281,7 +270,7 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 		return cache->latest = reader;
 	}
 
-	/* an error below leaves a context that goes with its parent, and no entry */
+	/* an error below leaves no entry, and a context that is deleted with its parent */
 	own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
 	reader = MemoryContextAlloc(own, sizeof(FavReader));
 	reader->cache = cache;
@@ -301,7 +290,8 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 		enter(cache, reader);
 	else if (cache->count > FEW_READERS)
 		make_table(cache, context);
-	account(reader, sizeof(FavReader) + (fav_reader_is_loaded(reader) ? value_size(reader) : FAV_MAX_HEAD_SIZE));
+	account(reader, sizeof(FavReader) +
+			(fav_reader_is_loaded(reader) ? value_size(reader) : FAV_MAX_HEAD_SIZE));
 	return cache->latest = reader;
 }
 
@@ -334,10 +324,10 @@ fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *l
 }
 
 void
-fav_reader_expect(FavReader *reader, uint64 questions)
+fav_reader_expect(FavReader *reader, uint64 probes)
 {
 	if (!fav_reader_is_loaded(reader) &&
-		questions * reader->filter.nslices >= value_size(reader) / BLOCK_FETCH_COST)
+		probes * reader->filter.nslices >= value_size(reader) / BLOCK_FETCH_COST)
 		load_whole(reader);
 }
 
@@ -353,29 +343,32 @@ fetch(FavReader *reader, uint64 offset, size_t length)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("fav value is corrupted"),
 				 errdetail("%d bytes are missing at offset %llu.",
-						   (int) (length - VARSIZE_ANY_EXHDR(bytes)), (unsigned long long) offset)));
+						   (int) (length - VARSIZE_ANY_EXHDR(bytes)),
+						   (unsigned long long) offset)));
 	return bytes;
 }
 
 /*
- * Binary search in the deleted list, a page at a time.  Hashes are spread evenly,
- * so the right page is guessed first; mostly it is the only one.  After that the
- * rest is halved: somebody may have chosen the hashes.
+ * Binary search in the tombstones, a run at a time.  They ascend: a value of which only the head
+ * is loaded has slices, or more tombstones than a short list.  Hashes are spread evenly, so the
+ * right run is guessed first, and mostly it is the only one.  After that the rest is halved:
+ * somebody may have chosen the hashes.
  */
 static bool
-fetch_is_deleted(FavReader *reader, uint64_t hash)
+fetch_has_tombstone(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;
-	const uint32_t page = 256;
+	const uint32_t run = 256;
 	uint32_t	low = 0;
-	uint32_t	high = filter->ndeleted;
+	uint32_t	high = filter->ntombstones;
 	uint32_t	guess = (uint32_t) ((hash >> 32) * high >> 32);
 
 	for (; low < high; guess = low + (high - low) / 2)
 	{
-		uint32_t	first = Max(low, guess < page / 2 ? 0 : guess - page / 2);
-		uint32_t	count = Min(page, high - first);
-		struct varlena *hashes = fetch(reader, filter->deleted_offset + 8 * (uint64) first, 8 * count);
+		uint32_t	first = Max(low, guess < run / 2 ? 0 : guess - run / 2);
+		uint32_t	count = Min(run, high - first);
+		uint64		offset = filter->tombstones_offset + 8 * (uint64) first;
+		struct varlena *hashes = fetch(reader, offset, 8 * count);
 		const uint8_t *list = (const uint8_t *) VARDATA_ANY(hashes);
 		bool		found = fav_hashes_contain(list, count, hash);
 		uint64_t	smallest = fav_load64(list);
@@ -399,42 +392,47 @@ fav_reader_excludes(FavReader *reader, uint64_t hash)
 {
 	const FavFilter *filter = &reader->filter;
 
-	if (filter->ndeleted == 0)
+	if (filter->ntombstones == 0)
 		return false;
 	if (!fav_reader_is_loaded(reader))
-		return fetch_is_deleted(reader, hash);
-	return fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+		return fetch_has_tombstone(reader, hash);
+	return fav_has_tombstone(filter, hash);
+}
+
+/* Does some slice report the hash?  Fetches the block that the hash has in each slice. */
+static bool
+fetch_is_reported(FavReader *reader, uint64_t hash)
+{
+	const FavFilter *filter = &reader->filter;
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	i;
+
+	for (i = filter->nslices; i-- > 0;)
+	{
+		const FavSlice *slice = &filter->slices[i];
+		uint64		offset = slice->offset + fav_slice_block_offset(slice, region_size, hash);
+		struct varlena *block = fetch(reader, offset, fav_block_bytes(region_size));
+		bool		reported = fav_block_contains((const uint8_t *) VARDATA_ANY(block),
+												  region_size, slice->k, hash);
+
+		pfree(block);
+		if (reported)
+			return true;
+	}
+	return false;
 }
 
 bool
 fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 {
-	const FavFilter *filter = &reader->filter;
-	size_t		block_bytes = fav_block_bytes(filter->params.region_size);
-	uint32_t	i;
-
-	if (fav_sketch_may_contain(&reader->asker.sketch, hash) &&
-		fav_recent_contains(filter->recent, filter->nrecent, hash))
-		return true;
 	if (reader->fetched >= worth_loading(reader))
 	{
 		load_whole(reader);
-		return fav_ask(&reader->asker, hash);
+		return fav_matcher_contains(&reader->matcher, hash);
 	}
-	for (i = filter->nslices; i-- > 0;)
-	{
-		const FavSlice *slice = &filter->slices[i];
-		struct varlena *block = fetch(reader,
-									  slice->offset + fav_slice_block_offset(slice, filter->params.region_size, hash),
-									  block_bytes);
-		bool		reported = fav_block_contains((const uint8_t *) VARDATA_ANY(block),
-												  filter->params.region_size, slice->k, hash);
-
-		pfree(block);
-		if (reported)
-			return !fetch_is_deleted(reader, hash);
-	}
-	return false;
+	return FAV_IS_MEMBER(fav_matcher_in_recent(&reader->matcher, hash),
+						 fetch_is_reported(reader, hash),
+						 fetch_has_tombstone(reader, hash));
 }
 
 void
@@ -442,9 +440,9 @@ fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count
 {
 	size_t		i;
 
-	/* single blocks, until the whole is loaded */
+	/* single blocks, until the whole value is loaded */
 	for (i = 0; i < count && !fav_reader_is_loaded(reader); i++)
 		answers[i] = fav_reader_fetch_contains(reader, hashes[i]);
 	if (i < count)
-		fav_ask_many(&reader->asker, hashes + i, count - i, answers + i);
+		fav_matcher_contains_many(&reader->matcher, hashes + i, count - i, answers + i);
 }

@@ -11,29 +11,28 @@
 #include "utils/hsearch.h"
 
 /*
- * A filter to ask, from one of three sources: read in place; loaded whole into
- * the cache of the calling function; or its head loaded and blocks fetched from
- * TOAST one by one.
+ * A filter to probe, from one of three sources: read in place; loaded whole into the cache of
+ * the calling function; or its head loaded and blocks fetched from TOAST one by one.
  */
 typedef struct FavReader
 {
 	struct varatt_external pointer; /* the key, for a reader in the cache */
 
 	/* for a reader in the cache: see fav_reader_look_ahead() */
-	bool		is_far;			/* whole, and too large for the nearest caches */
-	uint64		last_integer;	/* asked for last */
+	bool		is_far;			/* loaded, and too large for the nearest caches */
+	uint64		last_integer;	/* the last one probed */
 	uint64		last_step;		/* to that, from the one before */
 
 	FavFilter	filter;			/* blocks are NULL while only the head is there */
-	FavAsker	asker;			/* of the filter; then, only its sketch is good */
+	FavMatcher	matcher;		/* of the filter */
 
-	/* for a reader in the cache, too */
+	/* for a reader in the cache as well */
 	struct FavCache *cache;
 	dlist_node	node;			/* in the order of use */
 	MemoryContext context;		/* holds the reader and all that was loaded */
-	Size		bytes;			/* of these */
+	Size		bytes;			/* of memory that these take */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
-	uint64		fetched;		/* what single blocks have cost so far */
+	uint64		fetched;		/* cost of the single blocks so far, in bytes */
 } FavReader;
 
 /*
@@ -65,14 +64,15 @@ static pg_attribute_always_inline FavReader *
 fav_cache_latest(FavCache *cache, struct varlena *attribute)
 {
 	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || cache->latest == NULL ||
-		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute), sizeof(struct varatt_external)) != 0)
+		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute),
+			   sizeof(struct varatt_external)) != 0)
 		return NULL;
 	return cache->latest;
 }
 
 /*
- * The reader of argument `number`, which is not NULL, if it is the same as in the last
- * call: this is what every row of a scan takes.  NULL: it is not.
+ * The reader of argument `number`, which is not NULL, if it is the same as in the last call:
+ * that is so for every row of a scan.  NULL otherwise.
  */
 static pg_attribute_always_inline FavReader *
 fav_same_reader(FunctionCallInfo fcinfo, int number)
@@ -83,42 +83,32 @@ fav_same_reader(FunctionCallInfo fcinfo, int number)
 	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || fcinfo->flinfo == NULL)
 		return NULL;
 	cache = fcinfo->flinfo->fn_extra;
-	if (cache == NULL || cache->latest == NULL ||
-		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute), sizeof(struct varatt_external)) != 0)
-		return NULL;
-	return cache->latest;
+	return cache == NULL ? NULL : fav_cache_latest(cache, attribute);
 }
 
 /*
- * The reader of argument `number`, which is not NULL.  `local` is used where there
- * is nothing to keep; both are valid until the call returns.
+ * The reader of argument `number`, which is not NULL.  `local` is used where there is nothing
+ * to keep.  The result is valid until the call returns.
  */
 static inline FavReader *
 fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 {
-	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
 	FavReader  *same = fav_same_reader(fcinfo, number);
 
 	if (same != NULL)
 		return same;
-	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute) &&
-		fav_open_single(&local->filter, (const uint8_t *) VARDATA_ANY(attribute), VARSIZE_ANY_EXHDR(attribute)))
-	{
-		/* in its row, and a few hundred elements: what most users have */
-		fav_asker_init(&local->asker, &local->filter);
-		return local;
-	}
-	return fav_find_reader(fcinfo, attribute, local);
+	return fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(number), local);
 }
 
 /* The structure of a value, of which only the head is loaded if it is out of line. */
 extern void fav_open_head(FavFilter *filter, struct varlena *attribute);
 
 /* Copy the blocks of a slice that fav_open_head() has found. */
-extern void fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t region_size, uint8_t *to);
+extern void fav_copy_blocks(struct varlena *attribute, const FavSlice *slice,
+							uint32_t region_size, uint8_t *to);
 
-/* Say that about so many questions follow: a few read blocks, many load all. */
-extern void fav_reader_expect(FavReader *reader, uint64 questions);
+/* About so many probes follow: a few fetch blocks, many load the whole value. */
+extern void fav_reader_expect(FavReader *reader, uint64 probes);
 
 extern bool fav_reader_fetch_contains(FavReader *reader, uint64_t hash);
 
@@ -129,16 +119,15 @@ extern bool fav_reader_excludes(FavReader *reader, uint64_t hash);
 static inline bool
 fav_reader_is_loaded(const FavReader *reader)
 {
-	return reader->filter.deleted != NULL;
+	return reader->filter.tombstones != NULL;
 }
 
 /*
- * A far filter is about to be asked for this integer.
+ * A far filter is about to be probed for this integer.
  *
- * Ids are often asked for in order: a table is mostly read as it was written.  So after
- * two steps of the same length a third is likely, and what that will look at can be
- * fetched while PostgreSQL is at work on the next row.  (Unsigned: steps go both ways and
- * past the ends.)  If it does not come, nothing is lost but the fetch.
+ * Ids often come in order: a table is mostly read as it was written.  After two steps of the
+ * same length a third is likely, and the block for it can be prefetched while PostgreSQL works
+ * on the next row.  (Unsigned: steps go both ways and past the ends.)
  */
 static pg_attribute_always_inline void
 fav_reader_look_ahead(FavReader *reader, uint64 integer)
@@ -146,7 +135,8 @@ fav_reader_look_ahead(FavReader *reader, uint64 integer)
 	uint64		step = integer - reader->last_integer;
 
 	if (step == reader->last_step)
-		fav_fetch_ahead(&reader->filter, fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
+		fav_prefetch(&reader->filter,
+					 fav_hash_integer((int64) (integer + step), reader->filter.params.seed));
 	reader->last_step = step;
 	reader->last_integer = integer;
 }
@@ -156,7 +146,7 @@ fav_reader_contains(FavReader *reader, uint64_t hash)
 {
 	if (unlikely(!fav_reader_is_loaded(reader)))
 		return fav_reader_fetch_contains(reader, hash);
-	return fav_ask(&reader->asker, hash);
+	return fav_matcher_contains(&reader->matcher, hash);
 }
 
 extern void fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count,

@@ -64,8 +64,8 @@ sub random_hash { return (int(rand(2**32)) << 32) | int(rand(2**32)); }
 # Where the numbers are, and how long: header, and the first entries of the directory.
 # From 8 on they come after the recent hashes.
 my @fields = (
-	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 1 ], [ 7, 1 ], [ 8, 4 ], [ 12, 8 ],
-	[ 20, 8 ], [ 28, 8 ], [ 36, 8 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
+	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 1 ], [ 7, 1 ], [ 8, 8 ], [ 16, 8 ],
+	[ 24, 8 ], [ 32, 8 ], [ 40, 4 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
 	[ 52, 8 ], [ 60, 8 ], [ 68, 4 ], [ 72, 1 ], [ 76, 8 ], [ 84, 8 ]);
 
 sub set_field
@@ -156,7 +156,7 @@ sub made_up
 		last if @slices * $nblocks * $block > 200000;
 	}
 	$recent{ any(0, ~0, random_hash()) } = 1 foreach 1 .. any(0, 1, 127, 128);
-	$deleted{ any(0, ~0, random_hash(), random_hash()) } = 1 foreach 1 .. any(0, 1, 255, 256, 600);
+	$deleted{ any(0, ~0, random_hash(), random_hash()) } = 1 foreach 1 .. any(0, 1, 100, 128, 255, 256, 600);
 	delete @deleted{ keys %recent };
 	return build_value(
 		flags => %deleted ? any(0, 1) : 0,
@@ -164,7 +164,7 @@ sub made_up
 		region_size => $region_size,
 		slices => \@slices,
 		recent => [ keys %recent ],
-		deleted => [ sort { $a <=> $b } keys %deleted ],
+		deleted => [ @slices || keys %deleted > 128 ? sort { $a <=> $b } keys %deleted : keys %deleted ],
 		elements => @slices ? any(0, 1, 1000, 4286578688, int(rand(100000))) : 0,
 		capacity => any(1, 2, 1000, 1000, 100000, 2**63, ~0, 2**34),
 		seed => any(0, ~0, random_hash()),
@@ -189,7 +189,7 @@ foreach my $value (@valid[ 0, 7, 10 ])
 # A capacity asks for memory at the first flush: as it does in fav_new, up to 511 MB.
 # That is tried below, once, and not thousands of times here.
 @values = grep {
-	my $at = length($_) >= 6 ? 20 + 8 * unpack('v', substr($_, 4, 2)) : 0;
+	my $at = length($_) >= 6 ? 16 + 8 * unpack('v', substr($_, 4, 2)) : 0;
 	my $capacity = length($_) >= $at + 8 ? unpack('Q<', substr($_, $at, 8)) : 0;
 	$capacity < 1000000 || $capacity > 2**33
 } @values;

@@ -106,7 +106,7 @@ fav_union_transition(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
 	fav_get_argument(fcinfo, 1, &argument);
-	if (argument.filter.nslices > 0 || argument.filter.ndeleted > 0)
+	if (argument.filter.nslices > 0 || argument.filter.ntombstones > 0)
 		keep_filter(state, (const uint8_t *) VARDATA_ANY(argument.datum),
 					VARSIZE_ANY_EXHDR(argument.datum), context);
 	else

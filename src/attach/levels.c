@@ -166,7 +166,7 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 		(PG_ARGISNULL(BASE) ||
 		 !level_contains(fcinfo, BASE, &caches->base, &recent.params, hash)))
 		PG_RETURN_BOOL(false);
-	if (recent.ndeleted > 0 && fav_hashes_contain(recent.deleted, recent.ndeleted, hash))
+	if (fav_has_tombstone(&recent, hash))
 		PG_RETURN_BOOL(false);
 	PG_RETURN_BOOL(in_middle || !level_excludes(fcinfo, MIDDLE, &caches->middle, hash));
 }
@@ -201,8 +201,8 @@ write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_
 			fav_copy(at, stack->slices[i].blocks, fav_slice_bytes(&stack->slices[i], region_size));
 		at += fav_slice_bytes(&stack->slices[i], region_size);
 	}
-	if (stack->ndeleted > 0)
-		memcpy(at, stack->deleted, 8 * (size_t) stack->ndeleted);
+	if (stack->ntombstones > 0)
+		memcpy(at, stack->tombstones, 8 * (size_t) stack->ntombstones);
 	return PointerGetDatum(result);
 }
 

@@ -415,7 +415,7 @@ is_below_recent(const FavKey *key, uint64_t hash)
 static bool
 recent_excludes(const FavFilter *recent, uint64_t hash)
 {
-	return recent->ndeleted > 0 && fav_hashes_contain(recent->deleted, recent->ndeleted, hash);
+	return fav_has_tombstone(recent, hash);
 }
 
 static bool
@@ -461,7 +461,7 @@ find_changes(FavKey *key, bool look_below)
 static uint64
 recent_count(const FavKey *key)
 {
-	return key->recent.nrecent + key->recent.ndeleted + key->add.count + key->exclude.count;
+	return key->recent.nrecent + key->recent.ntombstones + key->add.count + key->exclude.count;
 }
 
 static uint64
@@ -495,7 +495,7 @@ open_recent(const FavKey *key, FavEditor *editor)
 {
 	fav_editor_open(editor, &key->recent);
 	if (key->exclude.count > 0)
-		fav_require(fav_editor_del_many(editor, key->exclude.values, key->exclude.count));
+		fav_require(fav_editor_remove_many(editor, key->exclude.values, key->exclude.count));
 }
 
 static bool

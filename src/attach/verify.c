@@ -91,7 +91,6 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *exp
 	size_t		size = fav_slice_bytes(slice, region_size);
 	uint8_t    *blocks = MemoryContextAllocExtended(CurrentMemoryContext, size,
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	uint64_t   *doubtful = palloc(FAV_INTERRUPT_EVERY * sizeof(uint64_t));
 	FavSlice	copy = *slice;
 	uint64		unexplained = 0;
 	size_t		done;
@@ -102,8 +101,8 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *exp
 	for (done = 0; done < explained->count; done += FAV_INTERRUPT_EVERY)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fav_slice_fill(&copy, blocks, region_size, explained->hashes + done,
-					   Min(explained->count - done, FAV_INTERRUPT_EVERY), doubtful);
+		fav_slice_insert_many(&copy, blocks, region_size, explained->hashes + done,
+							  Min(explained->count - done, FAV_INTERRUPT_EVERY));
 	}
 	for (lane = 0; lane < size / FAV_LANE_BYTES; lane++)
 	{
@@ -120,7 +119,6 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *exp
 			rest[i] = slice->blocks[at + i] & (uint8_t) ~blocks[at + i];
 		unexplained += fav_popcount(rest, FAV_LANE_BYTES);
 	}
-	pfree(doubtful);
 	pfree(blocks);
 	return (unexplained + slice->k - 1) / slice->k;
 }
@@ -181,7 +179,7 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 
 	for (level = 0; level < 3; level++)
 		if (open_level(tuple, descriptor, level + 2, &levels[nlevels]))
-			ntombstones += levels[nlevels++].ndeleted;
+			ntombstones += levels[nlevels++].ntombstones;
 	nrows = fav_execute_in(snapshot, elements_query, 1, &key_type, &key);
 	explained.hashes = MemoryContextAllocHuge(CurrentMemoryContext,
 											  (ntombstones + nrows + 1) * sizeof(uint64_t));
@@ -192,8 +190,8 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	explained.in_source = explained.count;
 	SPI_freetuptable(SPI_tuptable);
 	for (level = 0; level < nlevels; level++)
-		for (i = 0; i < levels[level].ndeleted; i++)
-			explained.hashes[explained.count++] = fav_load64(levels[level].deleted + 8 * i);
+		for (i = 0; i < levels[level].ntombstones; i++)
+			explained.hashes[explained.count++] = fav_load64(levels[level].tombstones + 8 * i);
 	for (level = 0; level < nlevels; level++)
 		stale += stale_in_level(&levels[level], &explained);
 	return stale;

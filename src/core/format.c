@@ -1,16 +1,15 @@
 /*
  * format.c
- *		The one parser, the one validator and the one writer of fav values.
+ *		Parse, check and write fav values.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "format.h"
-#include "slice.h"
+#include "filter.h"
 
 static FavStatus malformed(FavProblem *problem, const char *format,...)
 #if defined(__GNUC__)
-	__attribute__((format(printf, 2, 3)))
+	__attribute__((cold, format(printf, 2, 3)))
 #endif
 	;
 
@@ -61,7 +60,7 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 {
 	uint64_t	rate_bits = fav_load64(params + FAV_PARAMS_AT_ERROR_RATE);
 
-	filter->ndeleted = fav_load32(params + FAV_PARAMS_AT_NDELETED);
+	filter->ntombstones = fav_load32(params + FAV_PARAMS_AT_NTOMBSTONES);
 	filter->elements = fav_load64(params + FAV_PARAMS_AT_ELEMENTS);
 	filter->params.capacity = fav_load64(params + FAV_PARAMS_AT_CAPACITY);
 	filter->params.seed = fav_load64(params + FAV_PARAMS_AT_SEED);
@@ -69,13 +68,14 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 
 	if (filter->params.capacity < 1 || filter->params.capacity > FAV_MAX_ELEMENTS)
 		return malformed(problem, "Capacity is %llu, but must be between 1 and %llu.",
-						 (unsigned long long) filter->params.capacity, (unsigned long long) FAV_MAX_ELEMENTS);
+						 (unsigned long long) filter->params.capacity,
+						 (unsigned long long) FAV_MAX_ELEMENTS);
 	/* written so that NaN fails */
 	if (!(filter->params.error_rate > 0.0 && filter->params.error_rate <= 1.0))
 		return malformed(problem, "Error rate is %g, but must be above 0 and at most 1.",
 						 filter->params.error_rate);
-	if (filter->has_excluded && filter->ndeleted == 0)
-		return malformed(problem, "A value without deleted hashes cannot have excluded ones.");
+	if (filter->has_excluded && filter->ntombstones == 0)
+		return malformed(problem, "A value without tombstones cannot have excluded elements.");
 	if ((filter->params.kind == FAV_KIND_NONE) != fav_is_empty(filter))
 		return malformed(problem, "A value has a kind of elements if and only if it is not empty.");
 	if (filter->nslices == 0 && filter->elements != 0)
@@ -103,7 +103,8 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 	if (slice->nblocks < 1)
 		return malformed(problem, "Slice %u has no blocks.", number + 1);
 	if (slice->k < 1 || slice->k > FAV_MAX_K)
-		return malformed(problem, "Slice %u sets %u bits for an element, but must set between 1 and %d.",
+		return malformed(problem,
+						 "Slice %u sets %u bits for an element, but must set between 1 and %d.",
 						 number + 1, slice->k, FAV_MAX_K);
 	bits = fav_slice_bits(slice, filter->params.region_size);
 	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
@@ -136,7 +137,8 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 
 	head_size = fav_head_size(filter->nslices, filter->nrecent);
 	if (available < head_size)
-		return malformed(problem, "The value has %llu bytes, but its recent hashes and slice directory end at %llu.",
+		return malformed(problem, "The value has %llu bytes, but its recent hashes and "
+						 "slice directory end at %llu.",
 						 (unsigned long long) available, (unsigned long long) head_size);
 	status = parse_params(filter, bytes + fav_params_offset(filter->nrecent), problem);
 	if (status != FAV_OK)
@@ -154,23 +156,23 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 		slice->offset = offset;
 		offset += fav_slice_bytes(slice, filter->params.region_size);
 	}
-	filter->deleted_offset = offset;
-	offset += (uint64_t) filter->ndeleted * 8;
+	filter->tombstones_offset = offset;
+	offset += (uint64_t) filter->ntombstones * 8;
 	if (offset != size)
 		return malformed(problem, "The value has %llu bytes, but its counts add up to %llu.",
 						 (unsigned long long) size, (unsigned long long) offset);
 
-	filter->deleted = NULL;
+	filter->tombstones = NULL;
 	if (available == size)
 	{
 		for (i = 0; i < filter->nslices; i++)
 			filter->slices[i].blocks = bytes + filter->slices[i].offset;
-		filter->deleted = bytes + filter->deleted_offset;
+		filter->tombstones = bytes + filter->tombstones_offset;
 	}
 	return FAV_OK;
 }
 
-/* A megabyte takes well below a millisecond, more if it is touched for the first time. */
+/* A megabyte takes less than a millisecond. */
 #define PAUSE_BYTES			(1024 * 1024)
 
 void
@@ -216,35 +218,57 @@ check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
 	return FAV_OK;
 }
 
-FavStatus
-fav_check(const FavFilter *filter, FavProblem *problem)
+/* The positions of two equal hashes in a short list. */
+static bool
+find_duplicate(const uint8_t *list, uint32_t count, uint32_t *first, uint32_t *second)
 {
-	uint32_t	i;
-	uint32_t	j;
+	for (*second = 1; *second < count; ++*second)
+		for (*first = 0; *first < *second; ++*first)
+			if (fav_load64(list + 8 * *first) == fav_load64(list + 8 * *second))
+				return true;
+	return false;
+}
 
-	for (i = 0; i < filter->nrecent; i++)
-		for (j = 0; j < i; j++)
-			if (fav_load64(filter->recent + 8 * i) == fav_load64(filter->recent + 8 * j))
-				return malformed(problem, "The recent hashes %u and %u are the same.", j + 1, i + 1);
-	for (i = 1; i < filter->ndeleted; i++)
+static FavStatus
+check_tombstones(const FavFilter *filter, FavProblem *problem)
+{
+	uint32_t	first;
+	uint32_t	i;
+
+	if (!fav_tombstones_are_sorted(filter))
+	{
+		if (find_duplicate(filter->tombstones, filter->ntombstones, &first, &i))
+			return malformed(problem, "The tombstones %u and %u are the same.", first + 1, i + 1);
+		return FAV_OK;
+	}
+	for (i = 1; i < filter->ntombstones; i++)
 	{
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		if (fav_load64(filter->deleted + 8 * (size_t) i) <=
-			fav_load64(filter->deleted + 8 * (size_t) (i - 1)))
-			return malformed(problem, "The deleted hashes %u and %u are not in ascending order.", i, i + 1);
-	}
-	for (i = 0; i < filter->nrecent && filter->ndeleted > 0; i++)
-		if (fav_hashes_contain(filter->deleted, filter->ndeleted, fav_load64(filter->recent + 8 * i)))
-			return malformed(problem, "The recent hash %u is also among the deleted ones.", i + 1);
-	for (i = 0; i < filter->nslices; i++)
-	{
-		FavStatus	status = check_slice(filter, i, problem);
-
-		if (status != FAV_OK)
-			return status;
+		if (fav_load64(filter->tombstones + 8 * (size_t) i) <=
+			fav_load64(filter->tombstones + 8 * (size_t) (i - 1)))
+			return malformed(problem, "The tombstones %u and %u are not in ascending order.",
+							 i, i + 1);
 	}
 	return FAV_OK;
+}
+
+FavStatus
+fav_check(const FavFilter *filter, FavProblem *problem)
+{
+	FavStatus	status;
+	uint32_t	first;
+	uint32_t	i;
+
+	if (find_duplicate(filter->recent, filter->nrecent, &first, &i))
+		return malformed(problem, "The recent hashes %u and %u are the same.", first + 1, i + 1);
+	status = check_tombstones(filter, problem);
+	for (i = 0; i < filter->nrecent && status == FAV_OK; i++)
+		if (fav_has_tombstone(filter, fav_load64(filter->recent + 8 * i)))
+			return malformed(problem, "The recent hash %u also has a tombstone.", i + 1);
+	for (i = 0; i < filter->nslices && status == FAV_OK; i++)
+		status = check_slice(filter, i, problem);
+	return status;
 }
 
 uint64_t
@@ -255,7 +279,7 @@ fav_size(const FavFilter *filter)
 
 	for (i = 0; i < filter->nslices; i++)
 		size += fav_slice_bytes(&filter->slices[i], filter->params.region_size);
-	return size + (uint64_t) filter->ndeleted * 8;
+	return size + (uint64_t) filter->ntombstones * 8;
 }
 
 static void
@@ -278,7 +302,7 @@ fav_write_head(const FavFilter *filter, uint8_t *out)
 	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
 	memset(out, 0, FAV_AT_RECENT);
 	out[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
-	out[FAV_AT_FLAGS] = filter->has_excluded && filter->ndeleted > 0 ? FAV_FLAG_EXCLUDED : 0;
+	out[FAV_AT_FLAGS] = filter->has_excluded && filter->ntombstones > 0 ? FAV_FLAG_EXCLUDED : 0;
 	out[FAV_AT_REGION_SIZE] = (uint8_t) filter->params.region_size;
 	out[FAV_AT_NSLICES] = (uint8_t) filter->nslices;
 	out[FAV_AT_KIND] = fav_is_empty(filter) ? FAV_KIND_NONE : (uint8_t) filter->params.kind;
@@ -287,7 +311,7 @@ fav_write_head(const FavFilter *filter, uint8_t *out)
 		memcpy(out + FAV_AT_RECENT, filter->recent, (size_t) filter->nrecent * 8);
 
 	at = out + fav_params_offset(filter->nrecent);
-	fav_store32(at + FAV_PARAMS_AT_NDELETED, filter->ndeleted);
+	fav_store32(at + FAV_PARAMS_AT_NTOMBSTONES, filter->ntombstones);
 	fav_store64(at + FAV_PARAMS_AT_ELEMENTS, filter->elements);
 	fav_store64(at + FAV_PARAMS_AT_CAPACITY, filter->params.capacity);
 	fav_store64(at + FAV_PARAMS_AT_SEED, filter->params.seed);
@@ -312,6 +336,6 @@ fav_write(const FavFilter *filter, uint8_t *out)
 		fav_copy(at, filter->slices[i].blocks, length);
 		at += length;
 	}
-	if (filter->ndeleted > 0)
-		fav_copy(at, filter->deleted, (size_t) filter->ndeleted * 8);
+	if (filter->ntombstones > 0)
+		fav_copy(at, filter->tombstones, (size_t) filter->ntombstones * 8);
 }

@@ -9,18 +9,21 @@
  *		parameters		36 bytes, FAV_PARAMS_AT_* below
  *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
  *		blocks			slice after slice, (region_size + 1) * 32 bytes a block
- *		deleted			8 bytes for each hash, ascending, unique
+ *		tombstones		8 bytes for each hash, unique; ascending, or the newest first
+ *						(fav_tombstones_are_sorted())
  *
  * All numbers are little endian, on disk and on the wire, on every machine.
- * There is no padding and nothing is aligned: numbers are read with
- * fav_load*(), which is a plain load where the machine allows it.
+ * There is no padding and nothing is aligned: numbers are read with fav_load*(), which is a
+ * plain load where the machine allows it.
  *
- * Why this order: all that an add or a del changes in a small value stands at
- * its front (a new hash goes to the front of recent).  PostgreSQL leaves the end
- * that the old and the new row share out of the WAL record of an UPDATE, and so
- * logs 20 bytes of the value, not all of it.  What comes before the blocks, the
- * head, fits the first TOAST chunk of a big value, and tells where every block
- * is.
+ * Why this order: what one change writes is close together.  A new hash goes to the front
+ * of recent, next to the count in the front.  A new tombstone of a value without slices
+ * goes to the front of the tombstones, next to their count, the last of the parameters.
+ * PostgreSQL leaves what the old and the new row have in common before and after that out
+ * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.
+ *
+ * What comes before the blocks is the head.  It fits the first TOAST chunk of a big value and
+ * tells where every block is.
  */
 #ifndef FAV_FORMAT_H
 #define FAV_FORMAT_H
@@ -42,17 +45,17 @@
 #define FAV_AT_RESERVED		7	/* u8, always zero */
 #define FAV_AT_RECENT		8	/* the hashes */
 
-/* Some deleted hashes were excluded: they may be those of elements that were never added. */
+/* Some tombstones are of excluded elements, which need not have been added ever. */
 #define FAV_FLAG_EXCLUDED	1
 
 /* parameters, after recent: see fav_params_offset() */
-#define FAV_PARAMS_AT_NDELETED	0	/* u32 */
-#define FAV_PARAMS_AT_ELEMENTS	4	/* u64, elements in the slices; 0 while there
+#define FAV_PARAMS_AT_ELEMENTS	0	/* u64, elements in the slices; 0 while there
 									 * are none */
-#define FAV_PARAMS_AT_CAPACITY	12	/* u64, what the first slice is sized for: 1 ..
+#define FAV_PARAMS_AT_CAPACITY	8	/* u64, what the first slice is sized for: 1 ..
 									 * FAV_MAX_ELEMENTS */
-#define FAV_PARAMS_AT_SEED		20	/* u64, seed of the hash function */
-#define FAV_PARAMS_AT_ERROR_RATE 28 /* IEEE 754 double, above 0 and at most 1 */
+#define FAV_PARAMS_AT_SEED		16	/* u64, seed of the hash function */
+#define FAV_PARAMS_AT_ERROR_RATE 24 /* IEEE 754 double, above 0 and at most 1 */
+#define FAV_PARAMS_AT_NTOMBSTONES 32	/* u32 */
 #define FAV_PARAMS_SIZE			36
 
 /* front and parameters: the value of the empty filter */
@@ -60,7 +63,7 @@
 
 /* an entry of the slice directory */
 #define FAV_SLICE_AT_NBLOCKS	0	/* u32, at least 1 */
-#define FAV_SLICE_AT_K			4	/* u8, bits an element: 1 .. FAV_MAX_K */
+#define FAV_SLICE_AT_K			4	/* u8, bits per element: 1 .. FAV_MAX_K */
 #define FAV_SLICE_AT_RESERVED	5	/* three bytes, always zero */
 #define FAV_SLICE_AT_BITS_SET	8	/* u64, bits set in the data lanes */
 #define FAV_SLICE_AT_BITS_LIMIT 16	/* u64, the slice is full from here on */
@@ -76,8 +79,8 @@
 #define FAV_MAX_K			32
 
 /*
- * 32 slices: doubling from one block to the largest value takes about 22, the
- * rest is for unions.  The limit keeps the head within one TOAST chunk.
+ * Doubling from one block to the largest value takes about 22 slices; the rest is for unions.
+ * The limit keeps the head within one TOAST chunk.
  */
 #define FAV_MAX_SLICES		32
 
@@ -85,12 +88,12 @@
 #define FAV_MAX_HEAD_SIZE \
 	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
 
-/* No honest count of elements passes the number of bits a value can have. */
+/* No value has more bits than that. */
 #define FAV_MAX_ELEMENTS	(FAV_MAX_SIZE * 8)
 
 /*
- * What can be stored can be dumped: the text form has two characters per byte and must
- * stay below 1 GB, with some room for the rest of its row.
+ * What can be stored can be dumped: the text form has two characters per byte, and its row
+ * must stay below 1 GB.
  */
 #define FAV_MAX_SIZE		((uint64_t) 511 * 1024 * 1024)
 
@@ -117,7 +120,7 @@ typedef struct FavParams
 typedef struct FavSlice
 {
 	uint32_t	nblocks;
-	uint32_t	k;				/* bits an element */
+	uint32_t	k;				/* bits per element */
 	uint64_t	bits_set;
 	uint64_t	bits_limit;
 	uint64_t	offset;			/* of the first block within the value */
@@ -125,21 +128,20 @@ typedef struct FavSlice
 } FavSlice;
 
 /*
- * A filter in memory: the parsed head and pointers to the lists.  It owns
- * nothing.  fav_open() makes it point into the bytes of a value; a FavEditor
- * (filter.h) points it to memory of its own where it has changed something.
+ * A filter in memory: the parsed head, and pointers to lists and blocks that belong to
+ * somebody else.
  */
 typedef struct FavFilter
 {
 	FavParams	params;
 	uint64_t	elements;		/* in the slices, see fav_count() */
-	uint64_t	deleted_offset; /* of the deleted list within the value */
+	uint64_t	tombstones_offset;	/* of the list within the value */
 	uint32_t	nrecent;
-	uint32_t	ndeleted;
+	uint32_t	ntombstones;
 	uint32_t	nslices;
 	bool		has_excluded;	/* FAV_FLAG_EXCLUDED */
 	const uint8_t *recent;
-	const uint8_t *deleted;		/* NULL if not loaded */
+	const uint8_t *tombstones;	/* NULL if not loaded */
 	FavSlice	slices[FAV_MAX_SLICES];
 } FavFilter;
 
@@ -150,8 +152,7 @@ typedef enum FavStatus
 	FAV_NO_MEMORY,
 	FAV_TOO_LARGE,				/* would pass FAV_MAX_SIZE */
 	FAV_TOO_MANY_SLICES,		/* would pass FAV_MAX_SLICES */
-	FAV_MISMATCH,				/* other seed, region size or kind */
-	FAV_DOUBTFUL				/* too many hashes may be there twice */
+	FAV_MISMATCH				/* other seed, region size or kind */
 } FavStatus;
 
 /* What is wrong with a value, as a sentence for the user. */
@@ -216,9 +217,8 @@ fav_store64(uint8_t *at, uint64_t value)
 }
 
 /*
- * Position of the first hash in an ascending list that is not below `hash`.  The
- * search takes as many steps wherever that is and has no branch that depends on
- * the hashes: each would be mispredicted half of the time.
+ * The position of the first hash in an ascending list that is not below `hash`.  The search
+ * has no branch that depends on the hashes: half of them would be mispredicted.
  */
 static inline uint32_t
 fav_hashes_position(const uint8_t *hashes, uint32_t count, uint64_t hash)
@@ -230,13 +230,13 @@ fav_hashes_position(const uint8_t *hashes, uint32_t count, uint64_t hash)
 	{
 		uint32_t	half = (left + 1) / 2;
 
-		/* written so that compilers do not make a branch of it */
-		low += -(size_t) (fav_load64(low + 8 * (size_t) (half - 1)) < hash) & 8 * (size_t) half;
+		low += -(size_t) (fav_load64(low + 8 * (size_t) (half - 1)) < hash) & (8 * (size_t) half);
 		left -= half;
 	}
 	return (uint32_t) ((size_t) (low - hashes) / 8);
 }
 
+/* Is the hash in an ascending list? */
 static inline bool
 fav_hashes_contain(const uint8_t *hashes, uint32_t count, uint64_t hash)
 {
@@ -277,36 +277,73 @@ fav_head_size(uint32_t nslices, uint32_t nrecent)
 		(size_t) nrecent * 8;
 }
 
+/*
+ * The tombstones ascend, unless there are no slices and the list is short: then the newest
+ * comes first.
+ */
+static inline bool
+fav_tombstones_are_sorted(const FavFilter *filter)
+{
+	return filter->nslices > 0 || filter->ntombstones > FAV_RECENT_MAX;
+}
+
 static inline bool
 fav_is_empty(const FavFilter *filter)
 {
-	return filter->nrecent == 0 && filter->nslices == 0 && filter->ndeleted == 0;
+	return filter->nrecent == 0 && filter->nslices == 0 && filter->ntombstones == 0;
 }
 
 /*
- * Parse the value of `size` bytes of which the first `available` are at
- * `bytes`.  The structure is checked fully: whatever passes can be read, probed
- * and edited without touching a byte outside.  With available < size the head
- * must be there (FAV_MAX_HEAD_SIZE is always enough) and the pointers to blocks
- * and deleted are NULL.
+ * Parse the value of `size` bytes of which the first `available` are at `bytes`.  The
+ * structure is checked fully: whatever passes can be probed and edited without touching a
+ * byte outside.  With available < size the head must be there (FAV_MAX_HEAD_SIZE is always
+ * enough), and the pointers to blocks and tombstones are NULL.
  */
 extern FavStatus fav_open(FavFilter *filter, const uint8_t *bytes,
 						  size_t available, size_t size, FavProblem *problem);
 
 /*
- * Check the contents too: lists sorted and unique, bit counts true.  For every
- * entrance from outside; takes one pass over the value.
+ * Check the contents, too: order and uniqueness of lists, bit counts.  For every value that
+ * comes from outside.  Takes one pass over the value.
  */
 extern FavStatus fav_check(const FavFilter *filter, FavProblem *problem);
 
 /*
- * Comes from the program that embeds the core, and is called now and then in loops
- * that may take long, for the program to look for a cancel.  It may leave by a
- * longjmp: what was being made must be given up then.
+ * The same for a whole value without slices, or with one slice.  False for any other value
+ * and for malformed ones.
  */
+static inline bool
+fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 0 &&
+		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
+}
+
+static inline bool
+fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
+{
+	FavProblem	problem;
+
+	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 1 &&
+		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
+}
+
+/*
+ * Functions that the program must have in which the core is embedded.
+ *
+ * fav_alloc() may return NULL.  It must not leave by a longjmp: a half-made change would
+ * remain.
+ *
+ * Long loops call fav_pause() every few milliseconds, for the program to check for a cancel.
+ * It may leave by a longjmp: what was being made must be given up then.
+ */
+extern void *fav_alloc(size_t size);
+extern void fav_free(void *memory);
 extern void fav_pause(void);
 
-/* That often, in blocks and in hashes: a few milliseconds each. */
+/* Loops pause after so many blocks or hashes. */
 #define FAV_PAUSE_BLOCKS	2048
 #define FAV_PAUSE_HASHES	8192
 
@@ -314,7 +351,10 @@ extern void fav_pause(void);
 extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
 extern void fav_zero(uint8_t *to, size_t size);
 
-/* The size of a filter as a value, and its bytes, or those before the blocks (returns their end). */
+/*
+ * The size of a filter as a value; its bytes; and those before the blocks, of which
+ * fav_write_head() returns the end.
+ */
 extern uint64_t fav_size(const FavFilter *filter);
 extern uint8_t *fav_write_head(const FavFilter *filter, uint8_t *out);
 extern void fav_write(const FavFilter *filter, uint8_t *out);

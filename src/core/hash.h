@@ -10,22 +10,21 @@
  *
  * Where a hash h goes in a slice of n blocks with region size R:
  *
- *		block	upper half of h, scaled to n (multiply-shift).  Ascending hashes
- *				thus fall into ascending blocks.
- *		lane	the bits come in groups of four, one lane to a group.  The lower
- *				half of h, scaled to R, is the first lane; what that leaves over,
- *				scaled to R - 1, is how many lanes are passed over on the way to
- *				the next, round and round.
- *		column	one in each word (64 bits) of the lane: 6 bits each out of h * c0
- *				for the first group, h * c1 for the second, ...
+ *		block	The upper half of h, scaled to n (multiply-shift).  Ascending hashes fall
+ *				into ascending blocks.
+ *		lane	Bits come in groups of four, one lane per group.  The lower half of h,
+ *				scaled to R, is the first lane.  The rest of that product, scaled to
+ *				R - 1, is the stride from one group's lane to the next, modulo R.
+ *		column	One in each 64-bit word of the lane: 6 bits each of h * c0 for the first
+ *				group, of h * c1 for the second, ...
  *
- * A last group of fewer than four bits takes some of the four words, beginning
- * with any of them.
+ * A last group of fewer than four bits takes some of the four words, beginning with any of
+ * them.
  *
- * So a question finds four bits in 32 bytes next to each other, and nearly always
- * they are enough to say no.  The columns of the original filter, Ha + i * Hb over
- * the whole block, took a cache line each, and lie on a line: two elements that
- * share a few of them tend to share all.  docs/ALGORITHM.md has the figures.
+ * A probe therefore finds its first four bits within 32 bytes, and nearly always they are
+ * enough to say no.  The columns of the original filter, Ha + i * Hb over the whole block, take
+ * a cache line each.  They also lie on a line: two elements that share a few of them tend to
+ * share all.  docs/ALGORITHM.md has the figures.
  */
 #ifndef FAV_HASH_H
 #define FAV_HASH_H
@@ -45,9 +44,10 @@
 static inline uint64_t
 fav_hash_bytes(FavKind kind, const void *bytes, size_t length, uint64_t seed)
 {
-	/* odd multiples of the golden ratio keep the seeds of the kinds apart */
-	return XXH3_64bits_withSeed(bytes, length,
-								seed ^ (uint64_t) (kind - FAV_KIND_INTEGER) * UINT64_C(0x9e3779b97f4a7c15));
+	/* multiples of the golden ratio keep the seeds of the kinds apart */
+	uint64_t	of_kind = (uint64_t) (kind - FAV_KIND_INTEGER) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return XXH3_64bits_withSeed(bytes, length, seed ^ of_kind);
 }
 
 /* Canonical bytes: 64 bits, little endian. */
@@ -99,7 +99,7 @@ typedef struct FavProbe
 static inline uint64_t
 fav_probe_product(uint64_t hash, uint32_t group)
 {
-	/* The first words of the fraction of pi, made odd; one for the step after the last. */
+	/* the first words of the fraction of pi, made odd; the last is never used */
 	static const uint64_t factors[FAV_MAX_K / FAV_LANE_WORDS + 1] = {
 		UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707345),
 		UINT64_C(0xa4093822299f31d1), UINT64_C(0x082efa98ec4e6c89),
@@ -118,8 +118,8 @@ fav_probe_lane(uint64_t hash, uint32_t region_size)
 }
 
 /*
- * From the lane of a group to that of the next.  Together with the first lane: the lower
- * half of the hash, scaled to the R * (R - 1) ways to choose two lanes.
+ * The stride from the lane of a group to that of the next.  First lane and stride together are
+ * the lower half of the hash, scaled to the R * (R - 1) ways to choose two lanes.
  */
 static inline uint32_t
 fav_probe_stride(uint64_t hash, uint32_t region_size)

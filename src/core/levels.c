@@ -3,25 +3,22 @@
  *		See levels.h.
  */
 #include "levels.h"
-#include "deleted.h"
 #include "sizing.h"
 
-/* A small middle costs next to nothing, so a small base need not be rebuilt often. */
+/* A small middle costs next to nothing and spares a small base frequent rebuilds. */
 #define MIDDLE_CAPACITY_MIN		512
 
 /*
- * The capacity c of middle that makes a change cheapest.  Of every change middle's bytes
- * are written once in FAV_RECENT_MAX changes, and those of base once in c.  With bytes in
- * proportion to elements the sum is smallest where c^2 is this many times the elements
- * of base.
+ * The capacity c of middle that makes a change cheapest.  The bytes of middle are written once
+ * in FAV_RECENT_MAX changes, and those of base once in c.  With bytes in proportion to
+ * elements, the sum is smallest where c^2 is this many times the elements of base.
  */
 #define MIDDLE_CAPACITY_FACTOR	80.0
 
 static bool
 excludes(const FavFilter *filter, uint64_t hash)
 {
-	return filter != NULL && filter->ndeleted > 0 &&
-		fav_hashes_contain(filter->deleted, filter->ndeleted, hash);
+	return filter != NULL && fav_has_tombstone(filter, hash);
 }
 
 bool
@@ -59,9 +56,9 @@ fav_levels_add(FavEditor *level, uint64_t hash)
 {
 	FavStatus	status;
 
-	if (!fav_editor_is_deleted(level, hash))
+	if (!fav_editor_has_tombstone(level, hash))
 		return fav_editor_add(level, hash);
-	status = fav_editor_unhide(level, hash);
+	status = fav_tombstones_remove(level, hash);
 	if (status == FAV_OK && fav_slices_report(&level->filter, hash))
 		fav_count_in(&level->filter);
 	level->changed = true;
@@ -77,8 +74,8 @@ fav_levels_push(FavEditor *middle, const FavFilter *recent)
 	/* oldest first */
 	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
 		status = fav_levels_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
-	for (i = 0; i < recent->ndeleted && status == FAV_OK; i++)
-		status = fav_editor_exclude(middle, fav_load64(recent->deleted + 8 * (size_t) i));
+	for (i = recent->ntombstones; i-- > 0 && status == FAV_OK;)
+		status = fav_editor_exclude(middle, fav_load64(recent->tombstones + 8 * (size_t) i));
 	return status == FAV_OK ? fav_editor_flush(middle) : status;
 }
 
@@ -91,7 +88,7 @@ fits(const FavFilter *level, const FavFilter *recent, FavKind kind)
 		 (fav_is_empty(level) || level->params.kind == kind));
 }
 
-/* What the elements are.  A level that is empty does not know. */
+/* An empty level does not know its kind. */
 FavKind
 fav_levels_kind(const FavLevels *levels)
 {
@@ -103,9 +100,9 @@ fav_levels_kind(const FavLevels *levels)
 }
 
 /*
- * Join two ascending lists, without what recent says was added.  Counts the hashes that
- * hide an element of a lower level.  Middle's own hidden elements are not among its
- * count any more.
+ * Join the tombstones of middle and recent to one ascending list, without those of elements
+ * that recent added.  *hidden is the number of tombstones that hide an element which a level
+ * below counts.  Elements that middle itself hides are not in its count.
  */
 static uint32_t
 join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list, uint64_t *hidden)
@@ -113,20 +110,25 @@ join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
 	uint32_t	i = 0;
 	uint32_t	j = 0;
 	uint32_t	count = 0;
-	uint32_t	nmiddle = middle != NULL ? middle->ndeleted : 0;
+	uint32_t	nmiddle = middle != NULL ? middle->ntombstones : 0;
+	uint32_t	nrecent = recent->ntombstones;
+	uint8_t		middle_copy[FAV_RECENT_MAX * 8];
+	uint8_t		recent_copy[FAV_RECENT_MAX * 8];
+	const uint8_t *recent_list = fav_sorted_tombstones(recent, recent_copy);
+	const uint8_t *middle_list = nmiddle > 0 ? fav_sorted_tombstones(middle, middle_copy) : NULL;
 
 	*hidden = 0;
-	while (i < nmiddle || j < recent->ndeleted)
+	while (i < nmiddle || j < nrecent)
 	{
-		uint64_t	a = i < nmiddle ? fav_load64(middle->deleted + 8 * (size_t) i) : UINT64_MAX;
-		uint64_t	b = j < recent->ndeleted ? fav_load64(recent->deleted + 8 * (size_t) j) : UINT64_MAX;
+		uint64_t	a = i < nmiddle ? fav_load64(middle_list + 8 * (size_t) i) : UINT64_MAX;
+		uint64_t	b = j < nrecent ? fav_load64(recent_list + 8 * (size_t) j) : UINT64_MAX;
 		uint64_t	hash = a < b ? a : b;
 		bool		of_middle = i < nmiddle && a == hash;
 
 		if ((i + j) % FAV_PAUSE_HASHES == 0)
 			fav_pause();
 		i += of_middle;
-		j += j < recent->ndeleted && b == hash;
+		j += j < nrecent && b == hash;
 		if (fav_recent_contains(recent->recent, recent->nrecent, hash))
 			continue;
 		fav_store64(list + 8 * (size_t) count++, hash);
@@ -156,19 +158,21 @@ FavStatus
 fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones)
 {
 	const FavFilter *recent = levels->recent;
-	uint64_t	most = (uint64_t) recent->ndeleted + (levels->middle != NULL ? levels->middle->ndeleted : 0);
+	uint64_t	most = recent->ntombstones;
 	FavKind		kind = fav_levels_kind(levels);
 	uint64_t	hidden;
 	FavStatus	status;
 
 	*tombstones = NULL;
-	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) || recent->nslices > 0 ||
-		(levels->base != NULL && levels->base->ndeleted > 0))
+	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) ||
+		recent->nslices > 0 || (levels->base != NULL && levels->base->ntombstones > 0))
 		return FAV_MISMATCH;
+	if (levels->middle != NULL)
+		most += levels->middle->ntombstones;
 	*stack = *recent;
 	stack->params.kind = kind;
 	stack->has_excluded |= levels->middle != NULL && levels->middle->has_excluded;
-	stack->ndeleted = 0;
+	stack->ntombstones = 0;
 	status = chain_slices(stack, levels->base);
 	if (status == FAV_OK)
 		status = chain_slices(stack, levels->middle);
@@ -183,8 +187,8 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 		*tombstones = fav_alloc(most * 8);
 		if (*tombstones == NULL)
 			return FAV_NO_MEMORY;
-		stack->ndeleted = join_tombstones(levels->middle, recent, *tombstones, &hidden);
-		stack->deleted = *tombstones;
+		stack->ntombstones = join_tombstones(levels->middle, recent, *tombstones, &hidden);
+		stack->tombstones = *tombstones;
 		fav_count_out(stack, stack->nslices > 0 ? hidden : 0);
 	}
 	return fav_size(stack) > FAV_MAX_SIZE ? FAV_TOO_LARGE : FAV_OK;

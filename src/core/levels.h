@@ -10,15 +10,15 @@
  * was added; or else, unless recent or middle excludes it, if middle or base reports it.
  *
  * A change writes recent alone.  When recent is full it is pushed into middle.  When
- * middle is full, base is built anew from the elements themselves.  So a write costs what
- * it changes, as an LSM tree's does.  No level ever has a bit cleared.
+ * middle is full, base is built anew from the elements themselves.  So a write costs what it
+ * changes, as in an LSM tree.  No bit of any level is ever cleared.
  *
  * Any level may be missing.
  */
 #ifndef FAV_LEVELS_H
 #define FAV_LEVELS_H
 
-#include "filter.h"
+#include "editor.h"
 
 /*
  * The shares of the error rate.  A base is never chained, so its only slice gets most of
@@ -39,30 +39,30 @@ extern bool fav_levels_contain(const FavLevels *levels, uint64_t hash);
 
 extern FavKind fav_levels_kind(const FavLevels *levels);
 
-/* How many hashes, added or excluded, a middle above a base of so many elements takes. */
+/* The capacity of middle, in hashes added or excluded, above a base of so many elements. */
 extern uint64_t fav_middle_capacity(uint64_t base_elements);
 
-/* How many it holds. */
+/* The number of hashes in middle. */
 static inline uint64_t
 fav_middle_count(const FavFilter *middle)
 {
-	return middle->elements + middle->nrecent + middle->ndeleted;
+	return middle->elements + middle->nrecent + middle->ntombstones;
 }
 
 /*
- * Add an element to recent or middle.  A tombstone hides an element that a level below (or
- * the slices beside it) reports, and goes on to report, so it is enough to drop it.
+ * Add an element to recent or middle.  If it has a tombstone, it is enough to drop that: a
+ * level below, or the slices beside it, report the element.
  */
 extern FavStatus fav_levels_add(FavEditor *level, uint64_t hash);
 
-/* Move all that recent says into the editor of middle, whose own recent list is empty then. */
+/* Move all hashes of recent into middle, and flush it. */
 extern FavStatus fav_levels_push(FavEditor *middle, const FavFilter *recent);
 
 /*
- * The three as one filter that answers alike, by copying: slices are chained and lists
- * joined.  The result borrows blocks from the levels; *tombstones is for the caller to
- * free.  FAV_MISMATCH if the levels have other seeds, region sizes or kinds, or if base has
- * lists or middle a recent one, which ours never have.
+ * One filter that contains what the three levels contain: slices are chained and lists joined.
+ * The result borrows blocks from the levels; the caller frees *tombstones.  FAV_MISMATCH if the
+ * levels differ in seed, region size or kind, or if base has lists or middle a recent list,
+ * which ours never have.
  */
 extern FavStatus fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones);
 

@@ -9,18 +9,15 @@
 
 #include "sizing.h"
 
-/*
- * So much more room than asked for, which spares a filter that churns at its
- * capacity a second slice.
- */
+/* So much more capacity than asked for spares a filter that churns at its capacity a slice. */
 #define SLACK				0.01
 
 /*
- * How deletes weigh in the choice of k and l: one element in ten is deleted, and
- * a delete that sticks costs a hash of 64 bits.
+ * How removals weigh in the choice of k and l: one element in ten is removed, and a tombstone
+ * costs 64 bits.
  */
-#define DELETED_SHARE		0.1
-#define STUCK_BITS			64.0
+#define REMOVED_SHARE		0.1
+#define TOMBSTONE_BITS		64.0
 
 #define LN2_HIGH			6.93147180369123816490e-01
 #define LN2_LOW				1.90821492927058770002e-10
@@ -112,7 +109,8 @@ find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 	/* groups in one lane, where there are more groups than lanes */
 	double		rounds = floor(groups / region_size);
 	double		over = groups - rounds * region_size;
-	double		same = over * (rounds + 1) * rounds / 2 + (region_size - over) * rounds * (rounds - 1) / 2;
+	double		same = over * (rounds + 1) * rounds / 2 +
+		(region_size - over) * rounds * (rounds - 1) / 2;
 	double		all = (double) k * (k - 1) / 2;
 
 	if (groups <= region_size)
@@ -133,13 +131,14 @@ find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 		double		more = hits - each;
 
 		chances->one = fav_power(1.0 - w, each) * (1.0 - more * w);
-		chances->two_same_lane = fav_power((1.0 - w) * (1.0 - w), each) * (1.0 - 2 * more * w + more * w * w);
+		chances->two_same_lane = fav_power((1.0 - w) * (1.0 - w), each) *
+			(1.0 - 2 * more * w + more * w * w);
 		chances->two_lanes = chances->one * chances->one;
 		chances->two_same_word = fav_power(1.0 - 2 * w, each) * (1.0 - 2 * more * w);
 	}
 	chances->pairs_same_word = FAV_LANE_WORDS * same;
-	chances->pairs_same_lane = full * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1) / 2 + part * (part - 1) / 2 +
-		same * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1);
+	chances->pairs_same_lane = full * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1) / 2 +
+		part * (part - 1) / 2 + same * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1);
 	if (chances->pairs_same_lane + chances->pairs_same_word > all)
 		chances->pairs_same_lane = all - chances->pairs_same_word;
 	chances->pairs_lanes = all - chances->pairs_same_lane - chances->pairs_same_word;
@@ -256,10 +255,9 @@ load_for_error(uint32_t region_size, uint32_t k, double error)
 }
 
 /*
- * Bits that an element costs: its share of data and tracker lanes, and what its
- * delete leaves behind if it is deleted and no bit could be cleared.  A bit can be
- * cleared if nobody else wanted it (e^-l) and no other bit of its region had a
- * collision.
+ * Bits that an element costs: its share of data and tracker lanes, and the tombstone that it
+ * leaves if it is removed and no bit can be cleared.  A bit can be cleared if no other element
+ * wanted it (e^-l) and no other bit of its region had a collision.
  */
 static double
 element_cost(uint32_t region_size, uint32_t k, double load)
@@ -268,13 +266,12 @@ element_cost(uint32_t region_size, uint32_t k, double load)
 	double		own = exact_exp(-load) * fav_power(calm, region_size - 1);
 
 	return k / load * (region_size + 1) / region_size +
-		DELETED_SHARE * fav_power(1.0 - own, k) * STUCK_BITS;
+		REMOVED_SHARE * fav_power(1.0 - own, k) * TOMBSTONE_BITS;
 }
 
 /*
- * The k and load that make an element cheapest at this error.  It takes some 100
- * microseconds to find out, and the same few errors come again and again: the last
- * answers are kept.
+ * The k and load that make an element cheapest at this error.  The search takes some 100
+ * microseconds, and the same few errors recur: the last answers are kept.
  */
 static void
 cheapest(double error, uint32_t region_size, uint32_t *best_k, double *best_load)
@@ -332,6 +329,7 @@ fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t cap
 {
 	double		best_load = 0.0;
 	double		blocks;
+	double		fill;
 
 	cheapest(error, region_size, &slice->k, &best_load);
 	if (capacity < FAV_MIN_SLICE_CAPACITY)
@@ -341,8 +339,8 @@ fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t cap
 	if (blocks * fav_block_bytes(region_size) > FAV_MAX_SIZE)
 		return false;
 	slice->nblocks = (uint32_t) blocks;
-	slice->bits_limit = (uint64_t) (fav_slice_bits(slice, region_size) *
-									(1.0 - exact_exp(-best_load * distinct_share(region_size, slice->k))));
+	fill = 1.0 - exact_exp(-best_load * distinct_share(region_size, slice->k));
+	slice->bits_limit = (uint64_t) ((double) fav_slice_bits(slice, region_size) * fill);
 	return true;
 }
 

@@ -1,27 +1,24 @@
 /*
  * sizing.h
- *		The mathematics: from an error rate to the geometry of a slice, and from
- *		the fill of a slice to what it means.  Formulas and nothing else.
+ *		The mathematics: from an error rate to the geometry of a slice, and from the fill of
+ *		a slice to the number of its elements.
  *
- * Every result that ends up in a value must be the same on every machine.  Only
- * operations that IEEE 754 defines to the last bit are used (no exp() or log()
- * of a C library), and the file is compiled with -ffp-contract=off.
+ * Every result that ends up in a value must be the same on every machine.  Only operations
+ * that IEEE 754 defines to the last bit are used (no exp() or log() of a C library), and the
+ * file is compiled with -ffp-contract=off.
  */
 #ifndef FAV_SIZING_H
 #define FAV_SIZING_H
 
 #include "format.h"
 
-/*
- * Below this the tightest slice of a long chain would need more than FAV_MAX_K
- * bits an element to stay affordable.
- */
+/* Below this, slices late in a long chain would need more than FAV_MAX_K bits per element. */
 #define FAV_MIN_ERROR_RATE	1e-6
 #define FAV_MAX_ERROR_RATE	0.5
 
 /*
- * A slice for fewer elements than this does not pay for its block.  Also: what
- * one flush brings (FAV_RECENT_MAX elements) always fits an empty slice.
+ * A slice for fewer elements does not pay for its block.  Also, a flush of FAV_RECENT_MAX
+ * elements always fits an empty slice.
  */
 #define FAV_MIN_SLICE_CAPACITY	256
 

@@ -1,6 +1,12 @@
 /*
  * slice.c
- *		One FAV slice: claim, merge, and what a block holds.  The rest is in change.c.
+ *		One FAV slice: the portable functions.
+ *
+ * This file is the reference for what the functions do.  slice_avx2.c has some of them again
+ * for processors with AVX2, and test_slice.c compares the two.
+ *
+ * A probe looks at one group of four bits after the other (hash.h).  All but 3 % of the
+ * elements that are absent end with the first group, which the processor predicts well.
  */
 #include "slice.h"
 
@@ -17,11 +23,22 @@ tracker_of(uint8_t *block, uint32_t region_size)
 	return block + (size_t) region_size * FAV_LANE_BYTES;
 }
 
-uint32_t
-fav_block_missing(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+static bool
+list_contains(const uint8_t *list, uint32_t count, uint64_t hash)
+{
+	uint32_t	matches = 0;
+	uint32_t	i;
+
+	/* no branch within the loop: compilers vectorize it */
+	for (i = 0; i < count; i++)
+		matches += fav_load64(list + 8 * (size_t) i) == hash;
+	return matches > 0;
+}
+
+bool
+fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	missing = 0;
 	uint32_t	left;
 	uint32_t	count;
 
@@ -29,29 +46,174 @@ fav_block_missing(const uint8_t *block, uint32_t region_size, uint32_t k, uint64
 	{
 		const uint8_t *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
+		uint64_t	missing = 0;
 		uint32_t	word;
 
 		count = fav_probe_masks(&probe, left, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
-			missing += (masks[word] & ~fav_load64(lane + 8 * word)) != 0;
+			missing |= masks[word] & ~fav_load64(lane + 8 * word);
+		if (missing != 0)
+			return false;
 	}
-	return missing;
+	return true;
 }
 
-bool
-fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+static uint32_t
+find_slice(const FavSlice *slices, uint32_t nslices, uint32_t region_size, uint64_t hash)
 {
-	return fav_block_missing(block, region_size, k, hash) == 0;
+	while (nslices-- > 0)
+	{
+		const FavSlice *slice = &slices[nslices];
+
+		if (fav_block_contains(slice->blocks + fav_slice_block_offset(slice, region_size, hash),
+							   region_size, slice->k, hash))
+			return nslices;
+	}
+	return FAV_NO_SLICE;
 }
 
 /*
- * The mean over all ways to go through the lanes: each group in another lane, or
- * in every lane as often where the groups are more.
+ * Set the bits of an element and mark the regions of those already set.  Returns how many
+ * were clear.
+ */
+static uint32_t
+block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+{
+	uint8_t    *tracker = tracker_of(block, region_size);
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	added = 0;
+	uint32_t	left;
+	uint32_t	count;
+
+	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			uint64_t	old = fav_load64(lane + 8 * word);
+
+			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | (old & masks[word]));
+			fav_store64(lane + 8 * word, old | masks[word]);
+			added += (masks[word] & ~old) != 0;
+		}
+	}
+	return added;
+}
+
+/* Clear the bits of an element in unmarked regions; returns how many were set. */
+static uint32_t
+block_clear(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+{
+	const uint8_t *tracker = tracker_of(block, region_size);
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	cleared = 0;
+	uint32_t	left;
+	uint32_t	count;
+
+	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+		{
+			uint64_t	old = fav_load64(lane + 8 * word);
+			uint64_t	own = old & masks[word] & ~fav_load64(tracker + 8 * word);
+
+			fav_store64(lane + 8 * word, old & ~own);
+			cleared += own != 0;
+		}
+	}
+	return cleared;
+}
+
+const FavKernels fav_portable_kernels = {list_contains, find_slice, block_insert, block_clear};
+
+FavKernels	fav_kernels = {list_contains, find_slice, block_insert, block_clear};
+
+#if defined(__GNUC__)
+/* When the library is loaded. */
+__attribute__((constructor))
+static void
+choose_kernels(void)
+{
+	if (fav_avx2_kernels() != NULL)
+		fav_kernels = *fav_avx2_kernels();
+}
+#endif
+
+void
+fav_slice_insert_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+					  const uint64_t *hashes, size_t count)
+{
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+	{
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		fav_slice_insert(slice, blocks, region_size, hashes[i]);
+	}
+}
+
+/* Set bits of an element in its lanes, or mark them in the tracker. */
+static void
+set_all(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, bool in_tracker)
+{
+	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint32_t	left;
+	uint32_t	count;
+
+	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	{
+		uint32_t	number = in_tracker ? region_size : probe.lane;
+		uint8_t    *lane = block + (size_t) number * FAV_LANE_BYTES;
+		uint64_t	masks[FAV_LANE_WORDS];
+		uint32_t	word;
+
+		count = fav_probe_masks(&probe, left, masks);
+		for (word = 0; word < FAV_LANE_WORDS; word++)
+			fav_store64(lane + 8 * word, fav_load64(lane + 8 * word) | masks[word]);
+	}
+}
+
+void
+fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	set_all(block_of(slice, blocks, region_size, hash), region_size, slice->k, hash, true);
+}
+
+bool
+fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	uint8_t    *block = block_of(slice, blocks, region_size, hash);
+	uint32_t	cleared;
+
+	cleared = fav_kernels.block_clear(block, region_size, slice->k, hash);
+	if (cleared > 1 || (cleared == 1 && slice->k == 1))
+	{
+		slice->bits_set -= cleared;
+		return true;
+	}
+	if (cleared > 0)
+		set_all(block, region_size, slice->k, hash, false);
+	return false;
+}
+
+/*
+ * The mean over all ways to assign lanes to groups.  Each group is in another lane.  With
+ * more groups than lanes, each lane has as many groups, or one more.
  */
 double
 fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 {
-	/* sums over all choices of i lanes for full groups, without and with the last */
+	/* sums over all choices of i lanes for full groups, without and with the last group */
 	double		sums[FAV_MAX_K / FAV_LANE_WORDS + 1][2] = {{0.0}};
 	uint32_t	full = k / FAV_LANE_WORDS;
 	uint32_t	part = k % FAV_LANE_WORDS;
@@ -73,7 +235,9 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
-			fill[word] = (double) fav_popcount(block + (size_t) lane * FAV_LANE_BYTES + 8 * word, 8) / FAV_WORD_BITS;
+			size_t		at = (size_t) lane * FAV_LANE_BYTES + 8 * word;
+
+			fill[word] = (double) fav_popcount(block + at, 8) / FAV_WORD_BITS;
 			whole *= fill[word];
 		}
 		for (word = 0; word < FAV_LANE_WORDS; word++)
@@ -97,31 +261,14 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 		}
 	}
 
-	/* how many choices there are */
+	/* divided by the number of choices */
 	for (i = 0; i < full; i++)
 		error *= (i + 1.0) / (region_size - i);
 	if (part == 0)
 		return error * sums[full][0];
-	return full < region_size ? error * sums[full][1] / (region_size - full) : error * sums[full][0];
-}
-
-void
-fav_slice_claim(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	uint8_t    *tracker = tracker_of(block_of(slice, blocks, region_size, hash), region_size);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	left;
-	uint32_t	count;
-
-	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
-	{
-		uint64_t	masks[FAV_LANE_WORDS];
-		uint32_t	word;
-
-		count = fav_probe_masks(&probe, left, masks);
-		for (word = 0; word < FAV_LANE_WORDS; word++)
-			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | masks[word]);
-	}
+	if (full == region_size)
+		return error * sums[full][0];
+	return error * sums[full][1] / (region_size - full);
 }
 
 void
@@ -186,10 +333,9 @@ fav_popcount(const uint8_t *bytes, size_t length)
 	uint64_t	count = 0;
 	size_t		at;
 
-	/* every length here is a multiple of a lane */
 	for (at = 0; at + 8 <= length; at += 8)
 	{
-		/* Without a popcount instruction compilers call a table function. */
+		/* compilers call a slow function where they may not use the instruction */
 		uint64_t	word = fav_load64(bytes + at);
 
 		word -= word >> 1 & UINT64_C(0x5555555555555555);

@@ -2,13 +2,12 @@
  * slice.h
  *		One FAV slice: an array of blocks of bits with a collision tracker.
  *
- * A block is region_size data lanes of 256 bits and one tracker lane.  Column j
- * of the data lanes is region j; bit j of the tracker lane says that some bit of
- * the region was wanted by a second element.  All that an element touches is in
- * one block.
+ * A block is region_size data lanes of 256 bits and one tracker lane.  Column j of the data
+ * lanes is region j.  Bit j of the tracker lane marks the region: two elements wanted the
+ * same bit of it.  All bits of an element lie in one block.
  *
- * The invariant on which everything rests: a bit in an unmarked region belongs
- * to at most one element of the slice.
+ * The invariant that everything rests on: a bit in an unmarked region belongs to at most one
+ * element of the slice.
  */
 #ifndef FAV_SLICE_H
 #define FAV_SLICE_H
@@ -16,15 +15,47 @@
 #include "format.h"
 #include "hash.h"
 
-/* Are all k bits of the hash set in this block? */
-extern bool fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k,
+/* The slice that fav_find_slice() returns if none reports the hash. */
+#define FAV_NO_SLICE		UINT32_MAX
+
+/*
+ * The functions that exist twice, portable (slice.c) and for AVX2 (slice_avx2.c).  The ones
+ * for this processor are chosen when the library is loaded.  The wrappers below call them.
+ */
+typedef struct FavKernels
+{
+	bool		(*list_contains) (const uint8_t *list, uint32_t count, uint64_t hash);
+	uint32_t	(*find_slice) (const FavSlice *slices, uint32_t nslices, uint32_t region_size,
 							   uint64_t hash);
+	uint32_t	(*block_insert) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash);
+	uint32_t	(*block_clear) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash);
+} FavKernels;
 
-/* How many of the k bits are clear. */
-extern uint32_t fav_block_missing(const uint8_t *block, uint32_t region_size, uint32_t k,
-								  uint64_t hash);
+extern FavKernels fav_kernels;
 
-/* Where the block of a hash begins, counted from the slice's first block. */
+extern const FavKernels fav_portable_kernels;
+
+/* NULL if this processor has no AVX2. */
+extern const FavKernels *fav_avx2_kernels(void);
+
+/* Is the hash in a short list without order? */
+static inline bool
+fav_recent_contains(const uint8_t *list, uint32_t count, uint64_t hash)
+{
+	return fav_kernels.list_contains(list, count, hash);
+}
+
+/*
+ * The last slice that reports the hash: all bits of the hash are set in it.  The last slices
+ * of a chain are the largest, so they are probed first.
+ */
+static inline uint32_t
+fav_find_slice(const FavSlice *slices, uint32_t nslices, uint32_t region_size, uint64_t hash)
+{
+	return fav_kernels.find_slice(slices, nslices, region_size, hash);
+}
+
+/* The offset of the hash's block from the first block of the slice. */
 static inline uint64_t
 fav_slice_block_offset(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
@@ -32,83 +63,78 @@ fav_slice_block_offset(const FavSlice *slice, uint32_t region_size, uint64_t has
 }
 
 static inline bool
-fav_slice_has_room(const FavSlice *slice)
+fav_slice_has_free_bits(const FavSlice *slice)
 {
 	return slice->bits_set < slice->bits_limit;
 }
 
 /*
- * The probability that an element that was never added finds all its k bits set in
- * this block, given how full each lane is.
+ * Have the processor load the lane that a probe looks at first.  Inlined for sure: gcc takes a
+ * function that only prefetches for one without effect, and drops the call.
  */
-extern double fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k);
-
-/*
- * The three changes.  `blocks` is the writable memory that slice->blocks points
- * to; slice->bits_set is kept true.
- */
-
-/* Add an element: set its clear bits, mark the regions of those already set. (change.c) */
-extern void (*fav_slice_insert) (FavSlice *slice, uint8_t *blocks,
-								 uint32_t region_size, uint64_t hash);
-
-/*
- * Add many, all different.  An element whose bits were all set already goes to
- * `doubtful`, which has room for all: it may have been there twice.  Returns how
- * many these are. (change.c)
- */
-extern size_t (*fav_slice_fill) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
-								 const uint64_t *hashes, size_t count, uint64_t *doubtful);
-
-/*
- * Hold on to bits that are all set already: mark all its regions, so that no
- * other element's delete clears them.
- */
-extern void fav_slice_claim(FavSlice *slice, uint8_t *blocks,
-							uint32_t region_size, uint64_t hash);
-
-/*
- * Take an element out whose only possible home is this slice: clear its bits in unmarked
- * regions.  FAV_NOT_REPORTED: the slice does not report it.  Otherwise returns how many
- * such bits it had; if these are too few (fav_stays()) they are left as they are. (change.c)
- */
-#define FAV_NOT_REPORTED	(-1)
-extern int	(*fav_slice_take) (FavSlice *slice, uint8_t *blocks,
-							   uint32_t region_size, uint64_t hash);
-
-/*
- * One after the other.  Elements whose bits were left go to `staying`, which has room for
- * all.  Returns how many these are; *gone is how many others the slice reported. (change.c)
- */
-extern size_t (*fav_slice_take_many) (FavSlice *slice, uint8_t *blocks, uint32_t region_size,
-									  const uint64_t *hashes, size_t count,
-									  uint64_t *staying, size_t *gone);
-
-/*
- * An element of which a single bit were cleared would look present again as soon as
- * somebody else sets that bit.  So it stays as it is, as if there were no bit to clear,
- * and is remembered among the deleted.  (With one bit an element, no delete leaves
- * anything.)  Measured in docs/ALGORITHM.md.
- */
-static inline bool
-fav_stays(const FavSlice *slice, int own_bits)
+#if defined(__GNUC__)
+__attribute__((always_inline))
+#endif
+static inline void
+fav_slice_prefetch(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
-	/* without a branch; FAV_NOT_REPORTED becomes a large number */
-	return (uint32_t) own_bits <= (slice->k > 1 ? 1U : 0U);
+	__builtin_prefetch(slice->blocks + fav_slice_block_offset(slice, region_size, hash) +
+					   (size_t) fav_probe_lane(hash, region_size) * FAV_LANE_BYTES);
 }
 
+/* Are all k bits of the hash set in this block? */
+extern bool fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k,
+							   uint64_t hash);
+
 /*
- * Merge two slices of the same geometry into `blocks` (which may be either of
- * theirs): OR, with the regions of bits set in both marked.
+ * Changes.  `blocks` is the writable memory that slice->blocks points to; slice->bits_set is
+ * kept true.
  */
-extern void fav_slice_merge(const FavSlice *a, const FavSlice *b,
-							uint32_t region_size, uint8_t *blocks);
 
-/* How many bits that would set. */
-extern uint64_t fav_slice_union_bits(const FavSlice *a, const FavSlice *b,
-									 uint32_t region_size);
+/* Set the element's clear bits and mark the regions of those that were set. */
+static inline void
+fav_slice_insert(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+{
+	slice->bits_set +=
+		fav_kernels.block_insert(blocks + fav_slice_block_offset(slice, region_size, hash),
+								 region_size, slice->k, hash);
+}
 
-/* Bits set in `length` bytes. */
+extern void fav_slice_insert_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+								  const uint64_t *hashes, size_t count);
+
+/* Mark all regions of an element whose bits are set, so that no other's removal clears them. */
+extern void fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+						  uint64_t hash);
+
+/*
+ * Remove an element that the slice reports and whose only possible home it is: clear its bits
+ * in unmarked regions.
+ *
+ * An element that lost a single bit would look present again as soon as another element sets
+ * that bit.  So if an element has fewer than two such bits, nothing is cleared, and it needs a
+ * tombstone: the function returns false.  (With one bit per element, a cleared bit leaves
+ * nothing.)
+ */
+extern bool fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
+							 uint64_t hash);
+
+/*
+ * Merge two slices of the same geometry into `blocks`, which may be either of theirs: OR the
+ * bits, and mark the regions of bits that both have set.
+ */
+extern void fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
+							uint8_t *blocks);
+
+/* How many bits the merged slice has set. */
+extern uint64_t fav_slice_union_bits(const FavSlice *a, const FavSlice *b, uint32_t region_size);
+
+/* Bits set in `length` bytes, a multiple of 8. */
 extern uint64_t fav_popcount(const uint8_t *bytes, size_t length);
+
+/*
+ * The probability that an element that was never added finds all its bits set in this block.
+ */
+extern double fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k);
 
 #endif							/* FAV_SLICE_H */

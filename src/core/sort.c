@@ -4,13 +4,13 @@
  */
 #include "sort.h"
 
-/* So many fit the processor's cache. */
+/* So many hashes fit the processor's cache. */
 #define CACHED				8192
 
-/* Passes over all hashes look for a cancel once in so many. */
+/* Passes over all hashes pause after so many. */
 #define PAUSE_EVERY			((size_t) 1 << 18)
 
-/* So many are sorted by insertion alone. */
+/* So many hashes are sorted by insertion alone. */
 #define INSERTED_MAX		32
 
 /* The highest bit that is set; there is one. */
@@ -40,7 +40,7 @@ sort_by_insertion(uint64_t *hashes, size_t count)
 	}
 }
 
-/* However many, with looks for a cancel. */
+/* Any number of hashes, with pauses. */
 static inline void
 copy_hashes(uint64_t *to, const uint64_t *from, size_t count)
 {
@@ -86,11 +86,10 @@ sort_by_bytes(uint64_t *from, size_t count, uint64_t *to)
 }
 
 /*
- * Sort into `to` hashes whose bits from `bits` upwards are all the same.  They are
- * spread evenly over what is left, so that with as many places as hashes nearly
- * each has a place of its own, and insertion has little left to do.  If they are
- * uneven, because many are the same or because somebody chose them so, they are
- * sorted by bytes.  `from` is overwritten.
+ * Sort into `to` hashes that differ only in their lowest `bits` bits.  With as many places as
+ * hashes, nearly each hash has a place of its own, and insertion has little left to do.
+ * Uneven hashes, because many are equal or because somebody chose them, are sorted by bytes.
+ * `from` is overwritten.
  */
 static void
 sort_bucket(uint64_t *from, size_t count, int bits, uint64_t *to)
@@ -182,7 +181,7 @@ fav_sort_hashes(uint64_t *hashes, size_t count, int bits, uint64_t *scratch)
 	}
 	for (i = 0; i < nbuckets; i++)
 	{
-		if (i % 64 == 0)
+		if (i % 32 == 0)
 			fav_pause();
 		sort_bucket(scratch + start, end[i] - start, shift, hashes + start);
 		start = end[i];

@@ -1,17 +1,18 @@
 /*
  * sort.h
- *		Sorting 64-bit hashes, which are spread evenly unless somebody chose them.
- *		Takes time in proportion to their number, whatever they are, and looks
- *		for a cancel (fav_pause()).
+ *		Sorting 64-bit hashes.
+ *
+ * Hashes are spread evenly, unless somebody chose them.  Sorting takes time in proportion to
+ * their number in either case, and calls fav_pause() now and then.
  */
 #ifndef FAV_SORT_H
 #define FAV_SORT_H
 
-#include "filter.h"
+#include "format.h"
 
 /*
- * Sort hashes whose bits from `bits` upwards are all the same.  `scratch` has room
- * for as many.  Both arrays are overwritten; returns the one that has the result.
+ * Sort hashes that differ only in their lowest `bits` bits.  `scratch` is as long as `hashes`.
+ * Both arrays are overwritten; returns the one that has the result.
  */
 extern uint64_t *fav_sort_hashes(uint64_t *hashes, size_t count, int bits, uint64_t *scratch);
 

@@ -1,21 +1,21 @@
 /*
  * union.c
- *		Merge one filter into another.
+ *		Merging one filter into another.
  *
- * Slices of the same geometry are OR-ed where the result is not too full, the
- * others are chained.  A bit that both had set may belong to two elements now,
- * so its region is marked: the invariant of slice.h holds for the result.
+ * Slices of the same geometry are OR-ed if the result is not too full; others are chained.  A
+ * bit that both had set may belong to two elements now, so its region is marked: the invariant
+ * of slice.h holds for the result.
  *
- * A hash stays hidden only if neither side contains it: what one side has deleted
- * the other may well hold.
+ * A hash keeps its tombstone only if neither side contains it: what one side removed the other
+ * may well hold.
  *
- * All is done in a second editor that takes the place of the first at the end, so
- * that a failure leaves nothing half done.
+ * All is done in a second editor that takes the place of the first at the end, so that a
+ * failure leaves nothing half done.
  */
+#include "editor.h"
 #include "sizing.h"
-#include "union.h"
 
-/* Elements of both slices, by how much fuller each is than by chance. */
+/* The number of elements that both slices have, estimated from the bits of their union. */
 static double
 common_elements(const FavSlice *a, const FavSlice *b, uint64_t bits_set, uint32_t region_size)
 {
@@ -54,7 +54,8 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		FavStatus	status;
 		uint64_t	bits_set;
 
-		if (own->nblocks != slice->nblocks || own->k != slice->k || own->bits_limit != slice->bits_limit)
+		if (own->nblocks != slice->nblocks || own->k != slice->k ||
+			own->bits_limit != slice->bits_limit)
 			continue;
 		bits_set = fav_slice_union_bits(own, slice, region_size);
 		if (bits_set > own->bits_limit && bits_set > own->bits_set && bits_set > slice->bits_set)
@@ -121,19 +122,26 @@ union_slices(FavEditor *editor, const FavFilter *other)
 }
 
 /*
- * The deleted hashes of both that neither contains.  `a` is the filter before its
- * slices were merged; both lists ascend.
+ * The tombstones of both that neither contains.  `a` is the filter before its slices were
+ * merged.
  */
 static FavStatus
-union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
+union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
-	uint64_t	most = (uint64_t) a->ndeleted + b->ndeleted;
+	uint32_t	na = a->ntombstones;
+	uint32_t	nb = b->ntombstones;
+	uint64_t	most = (uint64_t) na + nb;
+	uint8_t		copy_a[FAV_RECENT_MAX * 8];
+	uint8_t		copy_b[FAV_RECENT_MAX * 8];
+	const uint8_t *list_a = fav_sorted_tombstones(a, copy_a);
+	const uint8_t *list_b = fav_sorted_tombstones(b, copy_b);
 	uint32_t	in_a = 0;
 	uint32_t	in_b = 0;
 	uint32_t	kept = 0;
 	uint32_t	seen = 0;
 	uint8_t    *list;
 
+	fav_tombstones_reorder(editor);
 	if (most == 0)
 		return FAV_OK;
 	if (most * 8 > FAV_MAX_SIZE)
@@ -141,20 +149,20 @@ union_deleted(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	list = fav_alloc(most * 8);
 	if (list == NULL)
 		return FAV_NO_MEMORY;
-	while (in_a < a->ndeleted || in_b < b->ndeleted)
+	while (in_a < na || in_b < nb)
 	{
-		uint64_t	next_a = in_a < a->ndeleted ? fav_load64(a->deleted + 8 * (size_t) in_a) : UINT64_MAX;
-		uint64_t	next_b = in_b < b->ndeleted ? fav_load64(b->deleted + 8 * (size_t) in_b) : UINT64_MAX;
+		uint64_t	next_a = in_a < na ? fav_load64(list_a + 8 * (size_t) in_a) : UINT64_MAX;
+		uint64_t	next_b = in_b < nb ? fav_load64(list_b + 8 * (size_t) in_b) : UINT64_MAX;
 		uint64_t	hash = next_a < next_b ? next_a : next_b;
 
 		if (seen++ % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		in_a += in_a < a->ndeleted && next_a == hash;
-		in_b += in_b < b->ndeleted && next_b == hash;
+		in_a += in_a < na && next_a == hash;
+		in_b += in_b < nb && next_b == hash;
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			fav_store64(list + 8 * (size_t) kept++, hash);
 	}
-	fav_editor_set_deleted(editor, list, kept);
+	fav_tombstones_replace(editor, list, kept);
 	return FAV_OK;
 }
 
@@ -165,7 +173,7 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	uint32_t	i;
 
 	if (status == FAV_OK)
-		status = union_deleted(editor, a, b);
+		status = union_tombstones(editor, a, b);
 
 	/* oldest first, as they came */
 	editor->filter.has_excluded |= b->has_excluded;
@@ -173,6 +181,31 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 		status = fav_editor_add(editor, fav_load64(b->recent + 8 * i));
 	editor->changed = true;
 	return status;
+}
+
+/* Let `next`, which was opened on the editor's filter, take its place. */
+static void
+replace_editor(FavEditor *editor, const FavEditor *next)
+{
+	FavEditor	old = *editor;
+	uint32_t	i;
+	uint32_t	j;
+
+	/* what `next` borrowed changes hands */
+	*editor = *next;
+	editor->filter.recent = editor->own_recent + sizeof(editor->own_recent) -
+		8 * editor->filter.nrecent;
+	for (i = 0; i < editor->filter.nslices; i++)
+		for (j = 0; j < FAV_MAX_SLICES && editor->own_blocks[i] == NULL; j++)
+			if (old.own_blocks[j] != NULL && old.own_blocks[j] == editor->filter.slices[i].blocks)
+			{
+				editor->own_blocks[i] = old.own_blocks[j];
+				old.own_blocks[j] = NULL;
+			}
+	editor->own_value = old.own_value;
+	old.own_value = NULL;
+	fav_tombstones_moved(editor);
+	fav_editor_close(&old);
 }
 
 FavStatus
@@ -184,7 +217,8 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 
 	if (editor->filter.params.seed != other->params.seed ||
 		editor->filter.params.region_size != other->params.region_size ||
-		(editor->filter.params.kind != other->params.kind && !fav_is_empty(&editor->filter) && !fav_is_empty(other)))
+		(editor->filter.params.kind != other->params.kind &&
+		 !fav_is_empty(&editor->filter) && !fav_is_empty(other)))
 		return FAV_MISMATCH;
 	status = fav_editor_finish(editor, &before);
 	if (status != FAV_OK)
@@ -194,7 +228,7 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 		next.filter.params.kind = other->params.kind;
 	status = union_into(&next, before, other);
 	if (status == FAV_OK)
-		fav_editor_replace(editor, &next);
+		replace_editor(editor, &next);
 	else
 		fav_editor_close(&next);
 	return status;

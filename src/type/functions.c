@@ -187,7 +187,7 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 	uint64_t	hash;
 
 	if (fav_element_is_null(fcinfo, kind, 1) ||
-		(PG_ARGISNULL(0) && function == fav_editor_del_many))
+		(PG_ARGISNULL(0) && function == fav_editor_remove_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
@@ -211,7 +211,7 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 	size_t		count = 0;
 	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == fav_editor_del_many))
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == fav_editor_remove_many))
 	{
 		if (PG_ARGISNULL(0))
 			PG_RETURN_NULL();
@@ -318,9 +318,9 @@ get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
 	(void) fav_expanded_params(object, kind);
 	local->filter = *fav_expanded_filter(object);
 	/* a list, be it empty, tells that the filter is loaded */
-	if (local->filter.deleted == NULL)
-		local->filter.deleted = local->filter.recent;
-	fav_asker_init(&local->asker, &local->filter);
+	if (local->filter.tombstones == NULL)
+		local->filter.tombstones = local->filter.recent;
+	fav_matcher_init(&local->matcher, &local->filter);
 	return local;
 }
 
@@ -494,7 +494,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 
 #define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
 	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
-	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_del_many)); \
+	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_remove_many)); \
 	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1)
 
@@ -502,7 +502,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
 	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
 	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
-	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_del_many)); \
+	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_remove_many)); \
 	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
 	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \

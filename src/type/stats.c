@@ -5,7 +5,6 @@
 #include "fav.h"
 
 #include "access/htup_details.h"
-#include "core/measure.h"
 #include "core/sizing.h"
 #include "type/elements.h"
 #include "type/expanded.h"
@@ -68,7 +67,7 @@ fav_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) filter->params.seed);
 	values[i++] = Int32GetDatum((int32) filter->nslices);
 	values[i++] = Int32GetDatum((int32) filter->nrecent);
-	values[i++] = Int32GetDatum((int32) filter->ndeleted);
+	values[i++] = Int32GetDatum((int32) filter->ntombstones);
 	values[i++] = Int64GetDatum((int64) (VARHDRSZ + fav_size(filter)));
 	values[i++] = Float8GetDatum(measure.fill);
 	values[i++] = Float8GetDatum(measure.error);
@@ -115,7 +114,7 @@ fav_slices(PG_FUNCTION_ARGS)
 		uint32		number = (uint32) context->call_cntr;
 		const FavFilter *filter = &argument->filter;
 		const FavSlice *slice = &filter->slices[number];
-		FavSliceMeasure measure;
+		FavMeasure measure;
 		Datum		values[11];
 		bool		nulls[11] = {false};
 		int			i = 0;

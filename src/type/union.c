@@ -4,7 +4,6 @@
  */
 #include "type/union.h"
 
-#include "core/union.h"
 #include "type/elements.h"
 
 PG_FUNCTION_INFO_V1(fav_union);

@@ -192,12 +192,12 @@ sub build_value
 		$value{reserved} // 0, @recent);
 
 	$bytes .= pack(
-		'VQ<Q<Q<d<',
-		$ndeleted,
+		'Q<Q<Q<d<V',
 		$value{elements} // 0,
 		$value{capacity} // 1000,
 		$value{seed} // 0,
-		$value{error_rate} // 0.01);
+		$value{error_rate} // 0.01,
+		$ndeleted);
 
 	foreach my $slice (@slices)
 	{

@@ -9,15 +9,15 @@ static void
 read_all(const FavFilter *filter, bool checked)
 {
 	FavMeasure	measure;
-	FavSliceMeasure of_slice;
+	FavMeasure of_slice;
 	uint32_t	i;
 
 	for (i = 0; i < filter->nrecent; i++)
 		REQUIRE(fav_contains(filter, fav_load64(filter->recent + 8 * i)));
-	for (i = 0; i < filter->ndeleted; i++)
+	for (i = 0; i < filter->ntombstones; i++)
 	{
 		/* only an ascending list can be searched */
-		bool		found = fav_contains(filter, fav_load64(filter->deleted + 8 * (size_t) i));
+		bool		found = fav_contains(filter, fav_load64(filter->tombstones + 8 * (size_t) i));
 
 		REQUIRE(!checked || !found);
 	}
@@ -70,7 +70,7 @@ fuzz_open(const uint8_t *data, size_t size)
 
 	/* the head alone tells the same */
 	REQUIRE(fav_open(&head, data, size < FAV_MAX_HEAD_SIZE ? size : FAV_MAX_HEAD_SIZE, size, &problem) == FAV_OK);
-	REQUIRE(head.nslices == filter.nslices && head.deleted_offset == filter.deleted_offset);
+	REQUIRE(head.nslices == filter.nslices && head.tombstones_offset == filter.tombstones_offset);
 
 	/*
 	 * What is stored is opened but not checked again: damaged on disk, it may

@@ -17,7 +17,6 @@
  */
 #include "fuzz.h"
 #include "hash.h"
-#include "union.h"
 
 #define UNIVERSE		4096
 #define WORK_MAX		3000	/* elements handled for one input */
@@ -93,7 +92,7 @@ del(Subject *subject, uint32_t element)
 	subject->work++;
 	if (subject->honest && !subject->present[element])
 		return;
-	status = fav_editor_del(&subject->editor, hash_of(subject, element));
+	status = fav_editor_remove(&subject->editor, hash_of(subject, element));
 	check_status(subject, status);
 	if (status != FAV_OK)
 		return;
@@ -123,7 +122,7 @@ del_many(Subject *subject, uint32_t first, uint32_t count)
 	subject->work += count;
 	if (n == 0)
 		return;
-	status = fav_editor_del_many(&subject->editor, hashes, n);
+	status = fav_editor_remove_many(&subject->editor, hashes, n);
 	check_status(subject, status);
 	for (i = 0; i < n; i++)
 	{

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "filter.h"
-#include "measure.h"
+#include "editor.h"
 #include "sizing.h"
 
 /* A test passes if no CHECK in it failed; failures are printed, ten at most. */

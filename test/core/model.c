@@ -128,7 +128,7 @@ model_del(Model *model, uint32_t element)
 	if (!model->present[element])
 		return;
 	CHECK_THAT(fav_editor_contains(&model->editor, hash), "false negative: element %u", element);
-	CHECK(fav_editor_del(&model->editor, hash) == FAV_OK);
+	CHECK(fav_editor_remove(&model->editor, hash) == FAV_OK);
 	model_forget(model, element);
 }
 
@@ -148,7 +148,7 @@ model_del_many(Model *model)
 		hashes[i] = hash_of(model, elements[i]);
 		CHECK_THAT(fav_editor_contains(&model->editor, hashes[i]), "false negative: element %u", elements[i]);
 	}
-	CHECK(fav_editor_del_many(&model->editor, hashes, count) == FAV_OK);
+	CHECK(fav_editor_remove_many(&model->editor, hashes, count) == FAV_OK);
 	for (i = 0; i < count; i++)
 		if (model->present[elements[i]])
 			model_forget(model, elements[i]);
@@ -162,7 +162,7 @@ model_del_absent(Model *model, uint32_t element)
 
 	if (model->present[element] || fav_editor_contains(&model->editor, hash))
 		return;
-	CHECK(fav_editor_del(&model->editor, hash) == FAV_OK);
+	CHECK(fav_editor_remove(&model->editor, hash) == FAV_OK);
 	CHECK_THAT(!fav_editor_contains(&model->editor, hash), "element %u, absent, is there after a delete", element);
 	model->operations++;
 	total_absent++;

@@ -35,7 +35,7 @@ add(FavEditor *editor, uint64_t element)
 static void
 del(FavEditor *editor, uint64_t element)
 {
-	CHECK(fav_editor_del(editor, hash_of(element)) == FAV_OK);
+	CHECK(fav_editor_remove(editor, hash_of(element)) == FAV_OK);
 	CHECK_THAT(!fav_editor_contains(editor, hash_of(element)), "there right after its delete");
 }
 
@@ -120,7 +120,7 @@ original_protocol(void)
 		   100.0 * present / tenth,
 		   100.0 * count_present(&value.filter, tenth, params.capacity) / (params.capacity - tenth));
 	printf("protocol: of these deletes %.1f %% are remembered by their hash; %.2f bits an element in all\n",
-		   100.0 * value.filter.ndeleted / tenth, 8.0 * (value.size + 4) / (params.capacity - tenth));
+		   100.0 * value.filter.ntombstones / tenth, 8.0 * (value.size + 4) / (params.capacity - tenth));
 	CHECK(present == 0);
 	CHECK(count_present(&value.filter, tenth, params.capacity) == params.capacity - tenth);
 	value_free(&value);
@@ -154,7 +154,7 @@ resurrection(void)
 	back = count_present(&value.filter, 0, live);
 	printf("protocol: grown to 100,000, all replaced: %.3f %% of the deleted are back (bound: 0.6 %% or the error"
 		   " rate); %u hashes remembered, %u slices, %.1f bits an element, estimated error %.3f %%, needs rebuild: %s\n",
-		   100.0 * back / live, value.filter.ndeleted, value.filter.nslices, 8.0 * (value.size + 4) / live,
+		   100.0 * back / live, value.filter.ntombstones, value.filter.nslices, 8.0 * (value.size + 4) / live,
 		   100 * measure.error, fav_needs_rebuild(&value.filter) ? "yes" : "no");
 	CHECK(back <= live * fmax(params.error_rate, 0.006));
 	CHECK(count_present(&value.filter, live, 2 * live) == live);
@@ -277,7 +277,7 @@ churn_report(const Churn *churn, uint32_t turnovers, const FavMeasure *measure, 
 	if (turnovers <= 4 || turnovers % 5 == 0)
 		printf("protocol:   %2u turnovers: %.2f times fresh, %u slices, %5u deleted, error %.2f %% (estimated %.2f %%), "
 			   "%.2f %% of all deleted are back, count %+.1f %%%s\n",
-			   turnovers, (double) churn->value.size / fresh, filter->nslices, filter->ndeleted,
+			   turnovers, (double) churn->value.size / fresh, filter->nslices, filter->ntombstones,
 			   100 * error, 100 * measure->error, gone > 0 ? 100.0 * back / gone : 0.0,
 			   100.0 * fav_count(filter) / LIVE - 100, fav_needs_rebuild(filter) ? ", needs rebuild" : "");
 }
@@ -369,7 +369,7 @@ full_slices(void)
 		for (j = 0; j < sizeof(region_sizes) / sizeof(region_sizes[0]); j++)
 		{
 			FavParams	params = {.capacity = 100000, .kind = FAV_KIND_INTEGER, .error_rate = rates[i], .region_size = region_sizes[j], .seed = seed};
-			FavSliceMeasure measure;
+			FavMeasure measure;
 			FavEditor	editor;
 			Value		value;
 			double		error;
@@ -378,7 +378,7 @@ full_slices(void)
 			fav_editor_new(&editor, &params);
 			/* a small slice may be full before its fill says so */
 			while (editor.filter.nslices == 0 ||
-				   (editor.filter.nslices == 1 && fav_slice_has_room(&editor.filter.slices[0])))
+				   (editor.filter.nslices == 1 && fav_slice_has_free_bits(&editor.filter.slices[0])))
 				add(&editor, next++);
 			value_from_editor(&value, &editor);
 			fav_editor_close(&editor);

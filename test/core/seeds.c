@@ -56,7 +56,7 @@ make(const char *name, double error_rate, uint32_t region_size, uint64_t capacit
 	for (i = 0; i < adds; i++)
 		fav_editor_add(&editor, fav_hash_integer(i, params.seed));
 	for (i = 0; i < dels; i++)
-		fav_editor_del(&editor, fav_hash_integer(i, params.seed));
+		fav_editor_remove(&editor, fav_hash_integer(i, params.seed));
 	value_from_editor(&value, &editor);
 	fav_editor_close(&editor);
 	save_value(name, value.bytes, value.size);

@@ -1,11 +1,9 @@
 /*
  * test_build.c
- *		A filter built in steps, into the memory of its value, has the bytes of one that is
- *		built at once.
+ *		Filters built at once, in the memory of their value.
  */
 #include "harness.h"
 #include "hash.h"
-#include "union.h"
 
 static uint64_t random_state = 1;
 
@@ -28,45 +26,6 @@ make_hashes(size_t count)
 		hashes[i] = next_random(&random_state);
 	qsort(hashes, count, sizeof(uint64_t), compare_hashes);
 	return hashes;
-}
-
-/* How parts come. */
-typedef enum Order
-{
-	ASCENDING,					/* and each says what its last hash is */
-	VAGUE,						/* and none says where it ends */
-	DESCENDING,
-	IN_TURNS					/* every seventh hash in one part */
-} Order;
-
-static const char *const order_names[] = {"ascending", "vague", "descending", "in turns"};
-
-/* Fill with all hashes in parts; returns how many are doubtful. */
-static size_t
-fill(FavEditor *editor, const uint64_t *hashes, size_t count, Order order)
-{
-	uint64_t   *part = malloc(count * sizeof(uint64_t));
-	uint64_t   *doubtful = malloc(count * sizeof(uint64_t));
-	size_t		ndoubtful = 0;
-	size_t		nparts = 7;
-	size_t		p;
-	size_t		i;
-
-	for (p = 0; p < nparts; p++)
-	{
-		size_t		number = order == DESCENDING ? nparts - 1 - p : p;
-		size_t		n = 0;
-
-		for (i = 0; i < count; i++)
-			if ((order == IN_TURNS ? i % nparts : i * nparts / count) == number)
-				part[n++] = hashes[i];
-		if (n > 0)
-			ndoubtful += fav_editor_fill(editor, part, n, order == VAGUE ? UINT64_MAX : part[n - 1],
-										 p % 2 == 0 ? doubtful : NULL);
-	}
-	free(part);
-	free(doubtful);
-	return ndoubtful;
 }
 
 /* Take the value and compare it; leaves the editor closed. */
@@ -98,6 +57,7 @@ build_whole(Value *value, const FavParams *params, const uint64_t *hashes, size_
 	fav_editor_close(&editor);
 }
 
+/* The order of the hashes does not matter, and a value that is taken is what would be written. */
 static void
 test_same_bytes(void)
 {
@@ -110,64 +70,32 @@ test_same_bytes(void)
 	static const size_t counts[] = {FAV_RECENT_MAX + 1, 5000, 70000};
 	size_t		k;
 	size_t		c;
-	Order		order;
+	size_t		i;
 
-	test_begin("build: in steps, the same bytes");
+	test_begin("build: the same bytes from any order, written or taken");
 	for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		for (c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
 		{
 			uint64_t   *hashes = make_hashes(counts[c]);
+			FavEditor	editor;
 			Value		expected;
 
 			build_whole(&expected, &kinds[k], hashes, counts[c]);
-			for (order = ASCENDING; order <= IN_TURNS; order++)
+			CHECK(fav_editor_build(&editor, &kinds[k], hashes, counts[c]) == FAV_OK);
+			check_value(&editor, &expected, "ascending");
+			for (i = counts[c]; i > 1; i--)
 			{
-				FavEditor	editor;
+				size_t		j = (size_t) random_below(&random_state, i);
+				uint64_t	swap = hashes[i - 1];
 
-				CHECK(fav_editor_begin_build(&editor, &kinds[k], counts[c]) == FAV_OK);
-				fill(&editor, hashes, counts[c], order);
-				if (fav_editor_end_build(&editor))
-					check_value(&editor, &expected, order_names[order]);
-				else
-					CHECK(allocated_bytes() == 0);
+				hashes[i - 1] = hashes[j];
+				hashes[j] = swap;
 			}
+			CHECK(fav_editor_build(&editor, &kinds[k], hashes, counts[c]) == FAV_OK);
+			check_value(&editor, &expected, "in any order");
 			value_free(&expected);
 			free(hashes);
 		}
-	test_end();
-}
-
-/* A hash that is there twice is among the doubtful ones; few others are. */
-static void
-test_doubtful(void)
-{
-	size_t		count = 20000;
-	uint64_t   *hashes = make_hashes(count);
-	uint64_t   *doubtful = malloc(count * sizeof(uint64_t));
-	FavEditor	editor;
-	size_t		n;
-	size_t		i;
-	size_t		found = 0;
-
-	test_begin("build: doubtful hashes");
-	for (i = 100; i < count; i += 100)
-		hashes[i] = hashes[i - 99];
-	CHECK(fav_editor_begin_build(&editor, &DEFAULT_PARAMS, count) == FAV_OK);
-	n = fav_editor_fill(&editor, hashes, count, UINT64_MAX, doubtful);
-	fav_editor_close(&editor);
-	for (i = 100; i < count; i += 100)
-	{
-		size_t		j = 0;
-
-		while (j < n && doubtful[j] != hashes[i])
-			j++;
-		found += j < n;
-	}
-	CHECK_THAT(found == count / 100 - 1, "%zu of %zu duplicates are doubtful", found, count / 100 - 1);
-	CHECK_THAT(n < count / 50, "%zu are doubtful", n);
-	free(doubtful);
-	free(hashes);
-	CHECK(allocated_bytes() == 0);
 	test_end();
 }
 
@@ -189,9 +117,7 @@ test_changed(void)
 		int			i;
 
 		fav_editor_open(&editors[0], &whole.filter);
-		CHECK(fav_editor_begin_build(&editors[1], &DEFAULT_PARAMS, count) == FAV_OK);
-		fill(&editors[1], hashes, count, ASCENDING);
-		CHECK(fav_editor_end_build(&editors[1]));
+		CHECK(fav_editor_build(&editors[1], &DEFAULT_PARAMS, hashes, count) == FAV_OK);
 		for (i = 0; i < 2; i++)
 		{
 			FavFilter	other = whole.filter;
@@ -200,7 +126,7 @@ test_changed(void)
 			if (change == 0)
 				CHECK(fav_editor_add(&editors[i], 42) == FAV_OK);
 			if (change == 1)
-				CHECK(fav_editor_del(&editors[i], hashes[7]) == FAV_OK);
+				CHECK(fav_editor_remove(&editors[i], hashes[7]) == FAV_OK);
 			if (change == 2)
 				for (j = 0; j < 2000; j++)
 					CHECK(fav_editor_add(&editors[i], j << 50 | 1) == FAV_OK);
@@ -227,32 +153,50 @@ static void
 test_memory(void)
 {
 	FavParams	huge = {.capacity = UINT64_C(1) << 40, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
+	uint64_t   *hashes = make_hashes(1000);
 	FavEditor	editor;
 
 	test_begin("build: without memory, or too large, nothing is left behind");
 	fail_allocation(1);
-	CHECK(fav_editor_begin_build(&editor, &DEFAULT_PARAMS, 1000) == FAV_NO_MEMORY);
+	CHECK(fav_editor_build(&editor, &DEFAULT_PARAMS, hashes, 1000) == FAV_NO_MEMORY);
 	fail_allocation(0);
-	CHECK(fav_editor_begin_build(&editor, &huge, 1000) == FAV_TOO_LARGE);
+	fav_editor_close(&editor);
+	CHECK(fav_editor_build(&editor, &huge, hashes, 1000) == FAV_TOO_LARGE);
+	fav_editor_close(&editor);
 	CHECK(allocated_bytes() == 0);
+	free(hashes);
 	test_end();
 }
 
-/* All in one block: the slice has to be wider. */
+/* All in a few blocks: the slice becomes wider, until memory runs out in the middle. */
 static void
 test_uneven(void)
 {
 	uint64_t	hashes[1000];
+	uint32_t	even;
 	FavEditor	editor;
+	FavStatus	status = FAV_NO_MEMORY;
+	unsigned	n;
 	size_t		i;
 
-	test_begin("build: a small slice that is too uneven");
+	test_begin("build: a small slice that is too uneven becomes wider");
 	for (i = 0; i < 1000; i++)
-		hashes[i] = next_random(&random_state) >> 12;
-	CHECK(fav_editor_begin_build(&editor, &DEFAULT_PARAMS, 1000) == FAV_OK);
-	fill(&editor, hashes, 1000, VAGUE);
-	CHECK(!fav_editor_end_build(&editor));
-	CHECK(allocated_bytes() == 0);
+		hashes[i] = next_random(&random_state);
+	CHECK(fav_editor_build(&editor, &DEFAULT_PARAMS, hashes, 1000) == FAV_OK);
+	even = editor.filter.slices[0].nblocks;
+	fav_editor_close(&editor);
+	for (i = 0; i < 1000; i++)
+		hashes[i] >>= 1;
+	for (n = 1; status == FAV_NO_MEMORY && n < 1000; n++)
+	{
+		fail_allocation(n);
+		status = fav_editor_build(&editor, &DEFAULT_PARAMS, hashes, 1000);
+		fail_allocation(0);
+		CHECK_THAT(status != FAV_OK || editor.filter.slices[0].nblocks > even, "%u blocks", editor.filter.slices[0].nblocks);
+		fav_editor_close(&editor);
+		CHECK(allocated_bytes() == 0);
+	}
+	CHECK(status == FAV_OK && n > 3);
 	test_end();
 }
 
@@ -260,7 +204,6 @@ int
 main(void)
 {
 	test_same_bytes();
-	test_doubtful();
 	test_changed();
 	test_memory();
 	test_uneven();

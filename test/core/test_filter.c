@@ -27,7 +27,7 @@ del(FavEditor *editor, int64_t from, int64_t to)
 	int64_t		i;
 
 	for (i = from; i < to; i++)
-		CHECK(fav_editor_del(editor, hash_of(i)) == FAV_OK);
+		CHECK(fav_editor_remove(editor, hash_of(i)) == FAV_OK);
 }
 
 static void
@@ -86,8 +86,8 @@ test_batches(void)
 		if (!adding && !fav_editor_contains(&whole, hash))
 			continue;
 		fav_editor_open(&single, &value.filter);
-		CHECK((adding ? fav_editor_add : fav_editor_del) (&single, hash) == FAV_OK);
-		CHECK((adding ? fav_editor_add : fav_editor_del) (&whole, hash) == FAV_OK);
+		CHECK((adding ? fav_editor_add : fav_editor_remove) (&single, hash) == FAV_OK);
+		CHECK((adding ? fav_editor_add : fav_editor_remove) (&whole, hash) == FAV_OK);
 		value_from_editor(&next, &single);
 		fav_editor_close(&single);
 		value_free(&value);
@@ -102,7 +102,7 @@ test_batches(void)
 	}
 	value_from_editor(&expected, &whole);
 	check_same("in the end", &value, &expected);
-	CHECK(value.filter.ndeleted > 0 && value.filter.nslices > 2);
+	CHECK(value.filter.ntombstones > 0 && value.filter.nslices > 2);
 	value_free(&expected);
 	value_free(&value);
 	fav_editor_close(&whole);
@@ -148,7 +148,7 @@ test_del_many(void)
 		for (i = 0; i < deletes; i++)
 			hashes[i] = hash_of((int64_t) (run == 0 ? i : random_below(&random, count + count / 8)));
 		for (i = 0; i < deletes; i++)
-			CHECK(fav_editor_del(&singly, hashes[i]) == FAV_OK);
+			CHECK(fav_editor_remove(&singly, hashes[i]) == FAV_OK);
 		for (i = 0; i < deletes; i += done)
 		{
 			FavStatus	status;
@@ -158,11 +158,11 @@ test_del_many(void)
 				done = deletes - i;
 			/* without memory nothing happens to those that fail, and the same can be asked for again */
 			fail_allocation(run % 3 == 2 ? 1 : 0);
-			status = fav_editor_del_many(&at_once, hashes + i, done);
+			status = fav_editor_remove_many(&at_once, hashes + i, done);
 			fail_allocation(0);
 			failures += status != FAV_OK;
 			CHECK(status == FAV_OK ||
-				  (status == FAV_NO_MEMORY && fav_editor_del_many(&at_once, hashes + i, done) == FAV_OK));
+				  (status == FAV_NO_MEMORY && fav_editor_remove_many(&at_once, hashes + i, done) == FAV_OK));
 		}
 		value_from_editor(&value, &at_once);
 		value_from_editor(&expected, &singly);
@@ -224,7 +224,7 @@ test_idempotent(void)
 		int64_t		element = i % 7 == 0 ? 5 : i % 11 == 0 ? 890 : 777;
 		uint64_t	hash = hash_of(element);
 
-		CHECK(fav_editor_del(&editor, hash) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, hash) == FAV_OK);
 		CHECK(!fav_editor_contains(&editor, hash));
 		CHECK(fav_editor_add(&editor, hash) == FAV_OK);
 		CHECK(fav_editor_contains(&editor, hash));
@@ -544,7 +544,7 @@ test_memory(void)
 		if (step % 3 == 0)
 			reopen(&editor, &value);
 		if (step >= 1600 && step < 2600)
-			CHECK(fav_editor_del(&editor, hash_of(step - 1600)) == FAV_OK);
+			CHECK(fav_editor_remove(&editor, hash_of(step - 1600)) == FAV_OK);
 		remember_answers(&editor, before);
 		for (n = 1; n <= FAV_MAX_SLICES + 2; n++)
 		{
@@ -612,7 +612,7 @@ test_few_blocks(void)
 		{
 			CHECK(fav_editor_add(&editor, fav_hash_integer((int64_t) i, seed)) == FAV_OK);
 			if (i >= 3000)
-				CHECK(fav_editor_del(&editor, fav_hash_integer((int64_t) i - 3000, seed)) == FAV_OK);
+				CHECK(fav_editor_remove(&editor, fav_hash_integer((int64_t) i - 3000, seed)) == FAV_OK);
 			if (i % 250 != 0)
 				continue;
 			fav_measure(&editor.filter, &measure);

@@ -21,10 +21,10 @@ make_value(Value *value, uint32_t region_size)
 	for (i = 0; i < 2040; i++)
 		CHECK(fav_editor_add(&editor, fav_hash_integer(i, params.seed)) == FAV_OK);
 	for (i = 0; i < 700; i++)
-		CHECK(fav_editor_del(&editor, fav_hash_integer(i, params.seed)) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, fav_hash_integer(i, params.seed)) == FAV_OK);
 	value_from_editor(value, &editor);
 	fav_editor_close(&editor);
-	CHECK(value->filter.nslices >= 3 && value->filter.nrecent > 2 && value->filter.ndeleted > 2);
+	CHECK(value->filter.nslices >= 3 && value->filter.nrecent > 2 && value->filter.ntombstones > 2);
 }
 
 /* Open and check a copy that has no byte to spare behind it. */
@@ -118,9 +118,9 @@ test_header(const Value *value)
 		{"capacity 0", FAV_PARAMS_AT_CAPACITY, 8, 0, "Capacity"},
 		{"capacity too large", FAV_PARAMS_AT_CAPACITY, 8, FAV_MAX_ELEMENTS + 1, "Capacity"},
 		{"capacity UINT64_MAX", FAV_PARAMS_AT_CAPACITY, 8, UINT64_MAX, "Capacity"},
-		{"no deleted", FAV_PARAMS_AT_NDELETED, 4, 0, "add up to"},
-		{"2^31 deleted", FAV_PARAMS_AT_NDELETED, 4, 0x80000000, "add up to"},
-		{"2^32 - 1 deleted", FAV_PARAMS_AT_NDELETED, 4, 0xffffffff, "add up to"},
+		{"no deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0, "add up to"},
+		{"2^31 deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0x80000000, "add up to"},
+		{"2^32 - 1 deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0xffffffff, "add up to"},
 		{"too many elements", FAV_PARAMS_AT_ELEMENTS, 8, FAV_MAX_ELEMENTS + 1, "elements, more than"},
 		{"2^64 - 1 elements", FAV_PARAMS_AT_ELEMENTS, 8, UINT64_MAX, "elements, more than"},
 	};
@@ -192,8 +192,8 @@ test_lists(const Value *value)
 {
 	uint8_t    *bytes = malloc(value->size);
 	size_t		recent = FAV_AT_RECENT;
-	size_t		deleted = (size_t) value->filter.deleted_offset;
-	size_t		last = deleted + 8 * (size_t) (value->filter.ndeleted - 1);
+	size_t		deleted = (size_t) value->filter.tombstones_offset;
+	size_t		last = deleted + 8 * (size_t) (value->filter.ntombstones - 1);
 	uint8_t		first[8];
 
 	test_begin("format: lists that are not in order");
@@ -207,7 +207,7 @@ test_lists(const Value *value)
 
 	memcpy(bytes, value->bytes, value->size);
 	memcpy(bytes + deleted + 8, bytes + deleted, 8);
-	expect_refusal("a deleted hash twice", bytes, value->size, "deleted hashes 1 and 2 are not");
+	expect_refusal("a deleted hash twice", bytes, value->size, "tombstones 1 and 2 are not");
 
 	memcpy(bytes, value->bytes, value->size);
 	memcpy(first, bytes + deleted, 8);
@@ -217,7 +217,7 @@ test_lists(const Value *value)
 
 	memcpy(bytes, value->bytes, value->size);
 	memcpy(bytes + recent + 8, bytes + last, 8);
-	expect_refusal("recent and deleted", bytes, value->size, "recent hash 2 is also among the deleted");
+	expect_refusal("recent and deleted", bytes, value->size, "recent hash 2 also has a tombstone");
 
 	memcpy(bytes, value->bytes, value->size);
 	bytes[value->filter.slices[2].offset] ^= 4;
@@ -262,7 +262,7 @@ test_huge(void)
 		bytes[FAV_AT_REGION_SIZE] = FAV_MAX_REGION_SIZE;
 		bytes[FAV_AT_NSLICES] = (uint8_t) slices;
 		bytes[FAV_AT_KIND] = FAV_KIND_INTEGER;
-		fav_store32(bytes + fav_params_offset(0) + FAV_PARAMS_AT_NDELETED, UINT32_MAX);
+		fav_store32(bytes + fav_params_offset(0) + FAV_PARAMS_AT_NTOMBSTONES, UINT32_MAX);
 		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_CAPACITY, FAV_MAX_ELEMENTS);
 		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_ERROR_RATE, rate_bits);
 		for (i = 0; i < slices; i++)
@@ -293,7 +293,7 @@ test_head(const Value *value)
 	test_begin("format: opened from its head alone");
 	memcpy(copy, value->bytes, head);
 	CHECK(fav_open(&filter, copy, head, value->size, &problem) == FAV_OK);
-	CHECK(filter.deleted == NULL && filter.deleted_offset == value->filter.deleted_offset);
+	CHECK(filter.tombstones == NULL && filter.tombstones_offset == value->filter.tombstones_offset);
 	for (i = 0; i < filter.nslices; i++)
 		CHECK(filter.slices[i].blocks == NULL && filter.slices[i].offset == value->filter.slices[i].offset);
 	CHECK(fav_size(&filter) == value->size);

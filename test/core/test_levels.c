@@ -121,7 +121,7 @@ static void
 push(Life *life)
 {
 	uint64_t	capacity = life->has_base ? fav_middle_capacity(life->base.filter.elements) : 0;
-	uint64_t	count = life->recent.filter.nrecent + life->recent.filter.ndeleted;
+	uint64_t	count = life->recent.filter.nrecent + life->recent.filter.ntombstones;
 	FavEditor	editor;
 
 	if (life->has_middle)
@@ -160,7 +160,7 @@ change(Life *life, uint32_t element, bool comes)
 
 	life->live += comes - life->present[element];
 	life->present[element] = comes;
-	if (life->recent.filter.nrecent + life->recent.filter.ndeleted >= FAV_RECENT_MAX)
+	if (life->recent.filter.nrecent + life->recent.filter.ntombstones >= FAV_RECENT_MAX)
 	{
 		/* the change is in the set already, and so in a base that is built now */
 		push(life);
@@ -173,7 +173,7 @@ change(Life *life, uint32_t element, bool comes)
 	else if (fav_levels_contain(&below, hash))
 		CHECK(fav_editor_exclude(&editor, hash) == FAV_OK);
 	else
-		CHECK(fav_editor_del(&editor, hash) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, hash) == FAV_OK);
 	replace(&life->recent, &there, &editor);
 	CHECK(life->recent.filter.nslices == 0);
 	levels = levels_of(life);
@@ -298,7 +298,7 @@ test_exclude(void)
 	for (i = 0; i < 20000; i++)
 		CHECK_THAT(fav_contains(&value.filter, fav_hash_integer((int64_t) i, 0)) ==
 				   (i < 900 || i >= 3000 || (i >= 2000 && i < 2100)), "element %u", (unsigned) i);
-	CHECK(value.filter.ndeleted == 2000);
+	CHECK(value.filter.ntombstones == 2000);
 	fav_editor_close(&editor);
 	value_free(&value);
 	test_end();

@@ -7,10 +7,8 @@
  * to pause does more between two pauses than is allowed (work.h says how that is
  * counted).
  */
-#include "deleted.h"
 #include "harness.h"
 #include "hash.h"
-#include "union.h"
 #include "work.h"
 
 /*
@@ -32,7 +30,7 @@ typedef struct Sources
 	Value		full;			/* the same, but it says that the slice is full */
 	Value		alike;			/* of the same geometry, with the other hashes */
 	Value		unlike;			/* with the other hashes, half as large */
-	Value		listed;			/* a small slice and many deleted hashes */
+	Value		listed;			/* a small slice and many tombstones */
 	Value		shifted;		/* without the first of these */
 	Value		between;		/* with others, one after each of these */
 } Sources;
@@ -54,8 +52,8 @@ make_listed(Value *value, const FavFilter *filter, const uint8_t *deleted, size_
 {
 	FavFilter	listed = *filter;
 
-	listed.deleted = deleted;
-	listed.ndeleted = (uint32_t) count;
+	listed.tombstones = deleted;
+	listed.ntombstones = (uint32_t) count;
 	value_from_filter(value, &listed);
 }
 
@@ -79,11 +77,11 @@ make_half(Value *value, const Sources *sources, const FavParams *params, size_t 
 }
 
 static void
-make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ndeleted)
+make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ntombstones)
 {
 	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	uint64_t	stride = UINT64_MAX / nhashes;
-	uint8_t    *deleted = malloc(8 * ndeleted);
+	uint8_t    *deleted = malloc(8 * ntombstones);
 	FavFilter	full;
 	FavEditor	editor;
 	Value		small;
@@ -103,18 +101,18 @@ make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ndelete
 	full.slices[0].bits_limit = full.slices[0].bits_set;
 	value_from_filter(&sources->full, &full);
 
-	/* all elements come before all deleted hashes */
+	/* all elements come before all tombstones */
 	CHECK(fav_editor_build(&editor, &DEFAULT_PARAMS, sources->hashes, 1000) == FAV_OK);
 	value_from_editor(&small, &editor);
 	fav_editor_close(&editor);
-	stride = (UINT64_MAX - sources->hashes[1000]) / ndeleted;
-	for (i = 0; i < ndeleted; i++)
+	stride = (UINT64_MAX - sources->hashes[1000]) / ntombstones;
+	for (i = 0; i < ntombstones; i++)
 		fav_store64(deleted + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
-	make_listed(&sources->listed, &small.filter, deleted, ndeleted);
-	make_listed(&sources->shifted, &small.filter, deleted + 8, ndeleted - 1);
-	for (i = 0; i < ndeleted; i++)
+	make_listed(&sources->listed, &small.filter, deleted, ntombstones);
+	make_listed(&sources->shifted, &small.filter, deleted + 8, ntombstones - 1);
+	for (i = 0; i < ntombstones; i++)
 		fav_store64(deleted + 8 * i, fav_load64(deleted + 8 * i) + stride / 2);
-	make_listed(&sources->between, &small.filter, deleted, ndeleted);
+	make_listed(&sources->between, &small.filter, deleted, ntombstones);
 	value_free(&small);
 	free(deleted);
 }
@@ -183,23 +181,6 @@ do_build(const Sources *sources)
 
 /* The same in steps, all of it in one. */
 static uint64_t
-do_build_in_place(const Sources *sources)
-{
-	FavEditor	editor;
-	uint8_t    *value;
-	uint64_t	sum;
-
-	CHECK(fav_editor_begin_build(&editor, &sources->params, sources->nhashes) == FAV_OK);
-	fav_editor_fill(&editor, sources->hashes, sources->nhashes, UINT64_MAX, NULL);
-	CHECK(fav_editor_end_build(&editor));
-	value = fav_editor_take_value(&editor);
-	sum = sum_of(value + FAV_VALUE_PREFIX, fav_size(&editor.filter));
-	fav_free(value);
-	fav_editor_close(&editor);
-	return sum;
-}
-
-static uint64_t
 check(const Value *value)
 {
 	FavFilter	filter;
@@ -260,7 +241,7 @@ do_grow(const Sources *sources)
 	return finish(&editor);
 }
 
-/* So many are forgotten that the table takes the list over. */
+/* Many are removed: the hash table grows, and is merged in the end. */
 static uint64_t
 do_tabulate(const Sources *sources)
 {
@@ -269,14 +250,14 @@ do_tabulate(const Sources *sources)
 	uint32_t	i;
 
 	fav_editor_open(&editor, filter);
-	for (i = 0; i < filter->ndeleted / 5; i++)
+	for (i = 0; i < filter->ntombstones / 5; i++)
 	{
 		/* as whoever makes many changes does */
 		if (i % 4096 == 0)
 			fav_pause();
-		CHECK(fav_editor_unhide(&editor, fav_load64(filter->deleted + 8 * (i * UINT64_C(7919) % filter->ndeleted))) == FAV_OK);
+		CHECK(fav_tombstones_remove(&editor, fav_load64(filter->tombstones + 8 * (i * UINT64_C(7919) % filter->ntombstones))) == FAV_OK);
 	}
-	CHECK(editor.filter.ndeleted == 0);
+	CHECK(editor.tombstones.nflipped == filter->ntombstones / 5);
 	return finish(&editor);
 }
 
@@ -289,8 +270,7 @@ do_merge(const Sources *sources)
 	fav_editor_open(&editor, &sources->shifted.filter);
 	/* what is in recent, too, is hidden, not cleared */
 	CHECK(fav_editor_add(&editor, sources->hashes[0]) == FAV_OK);
-	CHECK(fav_editor_del(&editor, sources->hashes[0]) == FAV_OK);
-	CHECK(editor.npending == 1);
+	CHECK(fav_editor_remove(&editor, sources->hashes[0]) == FAV_OK);
 	return finish(&editor);
 }
 
@@ -300,8 +280,8 @@ do_forget(const Sources *sources)
 	FavEditor	editor;
 
 	fav_editor_open(&editor, &sources->listed.filter);
-	CHECK(fav_editor_add(&editor, fav_load64(sources->listed.filter.deleted)) == FAV_OK);
-	CHECK(editor.changed_deleted.count == 1);
+	CHECK(fav_editor_add(&editor, fav_load64(sources->listed.filter.tombstones)) == FAV_OK);
+	CHECK(editor.tombstones.nflipped == 1);
 	return finish(&editor);
 }
 
@@ -354,21 +334,20 @@ static const struct
 }			operations[] =
 {
 	{"build", do_build, true},
-	{"build in place", do_build_in_place, true},
 	{"check of blocks", do_check_blocks, true},
-	{"check of deleted hashes", do_check_deleted, true},
+	{"check of tombstones", do_check_deleted, true},
 	{"measure", do_measure, true},
 	{"what only reads the head", do_head_measures, false},
 	{"flush", do_flush, true},
 	{"flush into a new slice", do_grow, true},
-	{"deleted hashes tabulated", do_tabulate, true},
-	{"deleted hashes merged", do_merge, true},
-	{"deleted hashes forgotten", do_forget, true},
+	{"many tombstones removed", do_tabulate, true},
+	{"one tombstone added", do_merge, true},
+	{"one tombstone removed", do_forget, true},
 	{"union, slices merged", do_unite_alike, true},
 	{"union, slices chained", do_unite_unlike, true},
-	{"union, the same deleted hashes", do_unite_same_deleted, true},
-	{"union, the same deleted hashes but one", do_unite_shifted_deleted, true},
-	{"union, other deleted hashes", do_unite_other_deleted, true},
+	{"union, the same tombstones", do_unite_same_deleted, true},
+	{"union, the same tombstones but one", do_unite_shifted_deleted, true},
+	{"union, other tombstones", do_unite_other_deleted, true},
 };
 
 #define NOPERATIONS (sizeof(operations) / sizeof(operations[0]))

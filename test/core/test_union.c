@@ -10,7 +10,6 @@
 
 #include "harness.h"
 #include "hash.h"
-#include "union.h"
 
 #define UNIVERSE	20000
 
@@ -65,7 +64,7 @@ change(Side *side, uint32_t operations, uint32_t first, uint32_t count)
 		else if (side->present[element])
 		{
 			CHECK_THAT(fav_editor_contains(&editor, hash), "false negative: %u", element);
-			CHECK(fav_editor_del(&editor, hash) == FAV_OK);
+			CHECK(fav_editor_remove(&editor, hash) == FAV_OK);
 			CHECK_THAT(!fav_editor_contains(&editor, hash), "%u is there right after its delete", element);
 			side->present[element] = 0;
 		}
@@ -120,9 +119,9 @@ check_deletes_hold(const FavFilter *deleted_in, const FavFilter *a, const FavFil
 {
 	uint32_t	i;
 
-	for (i = 0; i < deleted_in->ndeleted; i++)
+	for (i = 0; i < deleted_in->ntombstones; i++)
 	{
-		uint64_t	hash = fav_load64(deleted_in->deleted + 8 * (size_t) i);
+		uint64_t	hash = fav_load64(deleted_in->tombstones + 8 * (size_t) i);
 
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			CHECK_THAT(!fav_contains(united, hash), "a deleted hash is back after the union");

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter.h"
+#include "editor.h"
 
 typedef uint64_t uint64;
 typedef void *MemoryContext;

@@ -1,0 +1,333 @@
+/*
+ * editor.c
+ *		Changing a filter: add, remove, exclude.
+ *
+ * Why no element can vanish.  An element x that was added and not removed since is in recent,
+ * or was flushed into a slice.  There either it was inserted, and its bits in unmarked regions
+ * are its own, or it was pinned, and all its regions are marked.  Bits are only cleared in
+ * unmarked regions, and only for an element y that exactly one slice reports.  That slice is
+ * y's home, because the home of an element always reports it.  So the cleared bits are y's
+ * own, not x's.  When two slices report y nobody can tell which is its home, and y gets a
+ * tombstone instead.  docs/ALGORITHM.md has the long form.
+ */
+#include "editor.h"
+
+/* So many removals are prefetched ahead. */
+#define PREFETCH_DISTANCE	16
+
+/*
+ * Begin and end
+ */
+
+void
+fav_editor_new(FavEditor *editor, const FavParams *params)
+{
+	FavFilter	empty;
+
+	memset(&empty, 0, sizeof(empty));
+	empty.params = *params;
+	fav_editor_open(editor, &empty);
+}
+
+void
+fav_editor_open(FavEditor *editor, const FavFilter *source)
+{
+	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * source->nrecent;
+
+	editor->filter = *source;
+	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
+	editor->own_value = NULL;
+	editor->changed = false;
+	if (source->nrecent > 0)
+		memcpy(front, source->recent, 8 * source->nrecent);
+	editor->filter.recent = front;
+	fav_recent_bits_init(&editor->recent_bits, &editor->filter);
+	fav_tombstones_open(editor);
+}
+
+void
+fav_editor_close(FavEditor *editor)
+{
+	uint32_t	i;
+
+	for (i = 0; i < FAV_MAX_SLICES; i++)
+		if (editor->own_blocks[i] != NULL)
+			fav_free(editor->own_blocks[i]);
+	if (editor->own_value != NULL)
+		fav_free(editor->own_value);
+	fav_tombstones_close(editor);
+}
+
+FavStatus
+fav_editor_finish(FavEditor *editor, const FavFilter **result)
+{
+	FavStatus	status = fav_tombstones_merge(editor);
+
+	fav_tombstones_reorder(editor);
+	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
+		status = FAV_TOO_LARGE;
+	*result = &editor->filter;
+	return status;
+}
+
+FavStatus
+fav_editor_own_slice(FavEditor *editor, uint32_t i)
+{
+	FavSlice   *slice = &editor->filter.slices[i];
+	size_t		size = fav_slice_bytes(slice, editor->filter.params.region_size);
+
+	if (editor->own_blocks[i] != NULL)
+		return FAV_OK;
+	editor->own_blocks[i] = fav_alloc(size);
+	if (editor->own_blocks[i] == NULL)
+		return FAV_NO_MEMORY;
+	fav_copy(editor->own_blocks[i], slice->blocks, size);
+	slice->blocks = editor->own_blocks[i];
+	return FAV_OK;
+}
+
+/*
+ * Add
+ */
+
+bool
+fav_editor_contains(const FavEditor *editor, uint64_t hash)
+{
+	return FAV_IS_MEMBER(fav_editor_in_recent(editor, hash),
+						 fav_slices_report(&editor->filter, hash),
+						 fav_editor_has_tombstone(editor, hash));
+}
+
+FavStatus
+fav_editor_add(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	FavStatus	status = FAV_OK;
+	uint8_t    *front;
+
+	if (fav_editor_in_recent(editor, hash))
+		return FAV_OK;
+	if (filter->nrecent == FAV_RECENT_MAX)
+		status = fav_editor_flush(editor);
+	if (status == FAV_OK && fav_editor_has_tombstone(editor, hash))
+	{
+		status = fav_tombstones_remove(editor, hash);
+		if (status == FAV_OK && fav_slices_report(filter, hash))
+			fav_count_in(filter);
+	}
+	if (status != FAV_OK)
+		return status;
+
+	filter->nrecent++;
+	front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
+	fav_store64(front, hash);
+	filter->recent = front;
+	fav_recent_bits_add(&editor->recent_bits, hash);
+	editor->changed = true;
+	return FAV_OK;
+}
+
+/*
+ * Remove
+ */
+
+/* Remove a hash that is in recent. */
+static void
+remove_recent(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
+	uint32_t	i = 0;
+
+	while (fav_load64(front + 8 * i) != hash)
+		i++;
+	memmove(front + 8, front, 8 * i);
+	filter->recent = front + 8;
+	filter->nrecent--;
+	editor->changed = true;
+}
+
+/* Add a tombstone, for which memory was reserved. */
+static void
+add_tombstone(FavEditor *editor, uint64_t hash)
+{
+	if (!fav_tombstones_add(editor, hash))
+		return;
+	fav_count_out(&editor->filter, 1);
+	editor->changed = true;
+}
+
+/*
+ * Without a single bit set no element is in the slices.  What they marked means nothing any
+ * more, and neither do tombstones of removed elements.  Excluded elements stay excluded.
+ */
+static void
+drop_empty_slices(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+		if (filter->slices[i].bits_set > 0)
+			return;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		if (editor->own_blocks[i] != NULL)
+			fav_free(editor->own_blocks[i]);
+		editor->own_blocks[i] = NULL;
+	}
+	filter->nslices = 0;
+	filter->elements = 0;
+	if (filter->has_excluded)
+		fav_tombstones_reorder(editor);
+	else
+		fav_tombstones_replace(editor, NULL, 0);
+}
+
+/*
+ * Remove an element from the slice that is its home.  If it has a tombstone already, nothing is
+ * cleared (docs/ALGORITHM.md), so nobody needs to check for that before.
+ */
+static FavStatus
+remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	FavStatus	status = fav_editor_own_slice(editor, home);
+
+	if (status != FAV_OK)
+		return status;
+	if (!fav_slice_remove(&filter->slices[home], editor->own_blocks[home],
+						  filter->params.region_size, hash))
+	{
+		add_tombstone(editor, hash);
+		return FAV_OK;
+	}
+	fav_count_out(filter, 1);
+	editor->changed = true;
+	if (filter->slices[home].bits_set == 0)
+		drop_empty_slices(editor);
+	return FAV_OK;
+}
+
+/*
+ * Nobody can tell which slice is the element's home, if any is.  Give it a tombstone, and pin
+ * it in all slices that report it: it may be removed again when just one of them does.
+ */
+static FavStatus
+bury(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	region_size = filter->params.region_size;
+	uint32_t	i = filter->nslices;
+
+	while ((i = fav_find_slice(filter->slices, i, region_size, hash)) != FAV_NO_SLICE)
+	{
+		FavStatus	status = fav_editor_own_slice(editor, i);
+
+		if (status != FAV_OK)
+			return status;
+		fav_slice_pin(&filter->slices[i], editor->own_blocks[i], region_size, hash);
+		editor->changed = true;
+	}
+	add_tombstone(editor, hash);
+	return FAV_OK;
+}
+
+FavStatus
+fav_editor_remove(FavEditor *editor, uint64_t hash)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	region_size = filter->params.region_size;
+	bool		in_recent = fav_editor_in_recent(editor, hash);
+	uint32_t	home;
+	FavStatus	status;
+
+	/* an excluded element is absent already, and bits that report it may be another's */
+	if (filter->has_excluded && fav_editor_has_tombstone(editor, hash))
+		return FAV_OK;
+	home = fav_find_slice(filter->slices, filter->nslices, region_size, hash);
+	if (home != FAV_NO_SLICE)
+	{
+		status = fav_tombstones_reserve(editor, 1);
+		if (status != FAV_OK)
+			return status;
+
+		/* what is in recent need not have a home: a slice may report a false positive */
+		if (!in_recent && fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
+			return remove_from_slice(editor, home, hash);
+		if (in_recent || !fav_editor_has_tombstone(editor, hash))
+			status = bury(editor, hash);
+		if (status != FAV_OK)
+			return status;
+	}
+	if (in_recent)
+		remove_recent(editor, hash);
+	return FAV_OK;
+}
+
+/*
+ * Exclude
+ */
+
+FavStatus
+fav_editor_exclude(FavEditor *editor, uint64_t hash)
+{
+	FavStatus	status = fav_tombstones_reserve(editor, 1);
+
+	if (status != FAV_OK)
+		return status;
+	if (fav_editor_in_recent(editor, hash))
+		remove_recent(editor, hash);
+	if (fav_editor_has_tombstone(editor, hash))
+		return FAV_OK;
+	editor->filter.has_excluded = true;
+
+	/* A tombstone counts as an element less.  This one may never have been counted. */
+	if (!fav_slices_report(&editor->filter, hash))
+		fav_count_in(&editor->filter);
+	add_tombstone(editor, hash);
+	return FAV_OK;
+}
+
+/*
+ * Many changes
+ */
+
+FavStatus
+fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavStatus	status = FAV_OK;
+	size_t		i;
+
+	for (i = 0; i < count && status == FAV_OK; i++)
+		status = fav_editor_add(editor, hashes[i]);
+	return status;
+}
+
+/* The cache misses of some removals overlap. */
+FavStatus
+fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavStatus	status = FAV_OK;
+	size_t		i;
+
+	for (i = 0; i < count + PREFETCH_DISTANCE && status == FAV_OK; i++)
+	{
+		if (i < count)
+			fav_prefetch(&editor->filter, hashes[i]);
+		if (i >= PREFETCH_DISTANCE)
+			status = fav_editor_remove(editor, hashes[i - PREFETCH_DISTANCE]);
+	}
+	return status;
+}
+
+FavStatus
+fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavStatus	status = FAV_OK;
+	size_t		i;
+
+	for (i = 0; i < count && status == FAV_OK; i++)
+		status = fav_editor_exclude(editor, hashes[i]);
+	return status;
+}

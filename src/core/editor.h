@@ -1,0 +1,121 @@
+/*
+ * editor.h
+ *		Changing a filter: add, remove, exclude, flush, build, union.
+ *
+ * An editor starts from a filter, or from nothing.  It copies what it changes and borrows the
+ * rest.  fav_editor_finish() gives the result as a filter to write.  Any number of changes can
+ * be made before: the elements of an array are one edit.
+ *
+ * Every change either succeeds or leaves the set of elements as it was.
+ */
+#ifndef FAV_EDITOR_H
+#define FAV_EDITOR_H
+
+#include "filter.h"
+#include "tombstones.h"
+
+typedef struct FavEditor
+{
+	FavFilter	filter;			/* as it is now; its tombstones are complete once finished */
+	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* writable blocks; NULL: the slice is untouched */
+	uint8_t    *own_value;		/* the value of a slice as it was built, or NULL */
+	bool		changed;		/* anything at all, since it was opened */
+	FavTombstones tombstones;
+	FavRecentBits recent_bits;	/* of all that recent has, or had since it was empty */
+	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
+} FavEditor;
+
+extern void fav_editor_new(FavEditor *editor, const FavParams *params);
+extern void fav_editor_open(FavEditor *editor, const FavFilter *source);
+extern FavStatus fav_editor_finish(FavEditor *editor, const FavFilter **result);
+extern void fav_editor_close(FavEditor *editor);
+
+extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
+
+extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
+
+/*
+ * Remove an element that was added.  Removing what the filter does not contain changes
+ * nothing.  Removing what was never added but looks present may clear bits of others.
+ */
+extern FavStatus fav_editor_remove(FavEditor *editor, uint64_t hash);
+
+/*
+ * Exclude an element: it is absent from now on, whether it was ever added or not, until it is
+ * added again.  Its hash becomes a tombstone and no bit is cleared, so no other element is
+ * affected.  From then on a removal checks for a tombstone first: bits that report an
+ * excluded element may all belong to others.
+ */
+extern FavStatus fav_editor_exclude(FavEditor *editor, uint64_t hash);
+
+/* One after the other, until one fails. */
+extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count);
+extern FavStatus fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count);
+extern FavStatus fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count);
+
+/* Move recent into the slices now, not only when it is full. */
+extern FavStatus fav_editor_flush(FavEditor *editor);
+
+/*
+ * A new editor with all of `hashes`, which are unique: one slice of exactly the right size, or
+ * for params->capacity if that is more.  Up to FAV_RECENT_MAX hashes go to recent in their
+ * order.  The order of more does not matter to the result, but ascending hashes fill block
+ * after block and take less time.
+ */
+extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
+								  const uint64_t *hashes, size_t count);
+
+/*
+ * A filter that was built and not changed since is a value already, after FAV_VALUE_PREFIX
+ * bytes for the program that embeds the core.  The caller frees it with fav_free().  NULL: it
+ * has to be written.
+ */
+#define FAV_VALUE_PREFIX	4
+
+extern uint8_t *fav_editor_take_value(FavEditor *editor);
+
+/*
+ * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed, region size or
+ * kind differ, FAV_TOO_MANY_SLICES if the slices of both do not fit one chain.  On any failure
+ * the editor is as it was.
+ */
+extern FavStatus fav_editor_union(FavEditor *editor, const FavFilter *other);
+
+/*
+ * For the files of the editor
+ */
+
+/* Is the hash in recent? */
+static inline bool
+fav_editor_in_recent(const FavEditor *editor, uint64_t hash)
+{
+	return fav_recent_bits_may_contain(&editor->recent_bits, hash) &&
+		fav_in_recent(&editor->filter, hash);
+}
+
+/* Make slice i writable. */
+extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
+
+/* The geometry of the next slice of the chain. */
+extern FavStatus fav_size_next_slice(const FavFilter *filter, FavSlice *slice);
+
+/* Does the error of slice i, if it is small, exceed what it is sized for by a tenth? */
+extern bool fav_slice_is_uneven(const FavFilter *filter, uint32_t i);
+
+/*
+ * The number of elements in the slices changes when an element becomes visible in them or
+ * ceases to be.  It is an estimate: an add that meets a false positive is taken for a re-add.
+ */
+static inline void
+fav_count_in(FavFilter *filter)
+{
+	filter->elements += filter->elements < FAV_MAX_ELEMENTS;
+}
+
+static inline void
+fav_count_out(FavFilter *filter, uint64_t count)
+{
+	filter->elements -= filter->elements < count ? filter->elements : count;
+}
+
+#endif							/* FAV_EDITOR_H */
