@@ -45,6 +45,9 @@
 /* The hash table of readers begins with so many entries. */
 #define FEW_READERS			8
 
+/* One in so many readers takes the place of any other, and not of the newest. */
+#define REPLACE_ANY			4
+
 static void account(FavReader *reader);
 
 static void
@@ -192,28 +195,39 @@ typedef struct CacheEntry
 #include "lib/simplehash.h"
 
 /*
- * Release readers until the rest fits.  `keep` stays in any case.
- *
- * They are chosen at random.  Filters probed in turn come in the same order again and again,
- * and then the least recently used one is the one needed next: with one filter more than fit,
- * no filter would ever be found in the cache.
+ * Choose a reader to release, but not `keep`.  Filters probed in turn come in the same order
+ * again and again, and then the least recently used one is the one needed next: with one
+ * filter more than fit, no filter would ever be found.  So mostly the newest goes, which leaves
+ * the others in peace and its memory warm for the next, and now and then any other, so that the
+ * cache follows the query.
  */
-static void
-evict(FavCache *cache, FavReader *keep)
+static FavReader *
+choose_victim(FavCache *cache, const FavReader *keep)
 {
 	readers_hash *readers = cache->readers;
+	uint64		i = murmurhash32(cache->evictions++);
+
+	if (cache->newest != NULL && cache->newest != keep && i % REPLACE_ANY != 0)
+		return cache->newest;
+	while (readers->data[i % readers->size].status != readers_SH_IN_USE ||
+		   readers->data[i % readers->size].reader == keep)
+		i++;
+	return readers->data[i % readers->size].reader;
+}
+
+/* Release readers until the rest fits.  `keep` stays in any case. */
+static void
+evict(FavCache *cache, const FavReader *keep)
+{
 	Size		limit = get_hash_memory_limit();
 
-	while (cache->bytes > limit && readers->members > 1)
+	while (cache->bytes > limit && cache->readers->members > 1)
 	{
-		uint64		i = murmurhash32(cache->evictions++);
-		FavReader  *victim;
+		FavReader  *victim = choose_victim(cache, keep);
 
-		while (readers->data[i % readers->size].status != readers_SH_IN_USE ||
-			   readers->data[i % readers->size].reader == keep)
-			i++;
-		victim = readers->data[i % readers->size].reader;
-		(void) readers_delete(readers, victim->pointer);
+		if (victim == cache->newest)
+			cache->newest = NULL;
+		(void) readers_delete(cache->readers, victim->pointer);
 		cache->bytes -= victim->bytes;
 		MemoryContextDelete(victim->context);
 	}
@@ -268,7 +282,7 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 		entry = readers_insert(cache->readers, pointer, &found);
 		entry->reader = reader;
 		account(reader);
-		return cache->latest = reader;
+		return cache->latest = cache->newest = reader;
 	}
 	return cache->latest = entry->reader;
 }

@@ -39,6 +39,7 @@ typedef struct FavReader
 typedef struct FavCache
 {
 	FavReader  *latest;			/* the one used last; or NULL */
+	FavReader  *newest;			/* the one loaded last; or NULL */
 	struct readers_hash *readers;	/* all, by TOAST pointer; NULL if there was none yet */
 	Size		bytes;			/* that they take */
 	uint32		evictions;		/* so far */
