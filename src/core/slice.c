@@ -190,13 +190,14 @@ fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint
 }
 
 bool
-fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash,
+				 uint32_t least)
 {
 	uint8_t    *block = block_of(slice, blocks, region_size, hash);
 	uint32_t	cleared;
 
 	cleared = fav_kernels.block_clear(block, region_size, slice->k, hash);
-	if (cleared > 1 || (cleared == 1 && slice->k == 1))
+	if (cleared >= least)
 	{
 		slice->bits_set -= cleared;
 		return true;

@@ -111,13 +111,12 @@ extern void fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t regio
  * Remove an element that the slice reports and whose only possible home it is: clear its bits
  * in unmarked regions.
  *
- * An element that lost a single bit would look present again as soon as another element sets
- * that bit.  So if an element has fewer than two such bits, nothing is cleared, and it needs a
- * tombstone: the function returns false.  (With one bit per element, a cleared bit leaves
- * nothing.)
+ * An element that lost few bits looks present again as soon as other elements set these.  So
+ * if an element has fewer than `least` such bits, nothing is cleared, and it needs a tombstone:
+ * the function returns false.
  */
 extern bool fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
-							 uint64_t hash);
+							 uint64_t hash, uint32_t least);
 
 /*
  * Merge two slices of the same geometry into `blocks`, which may be either of theirs: OR the
