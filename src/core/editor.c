@@ -175,6 +175,25 @@ drop_empty_slices(FavEditor *editor)
 }
 
 /*
+ * So many of an element's k bits are cleared, or none.
+ *
+ * The fewer are cleared, the more often the element comes back when others set them.  With an
+ * error rate of 1 % and more, and regions that are not small, two keep that below the error
+ * rate, and every bit more would cost tombstones.  Otherwise it takes half of the bits.  That
+ * also keeps blocks evenly full: those with many elements have few bits to clear, and would
+ * stay full while the others are emptied and filled anew.
+ */
+static uint32_t
+least_to_clear(const FavParams *params, uint32_t k)
+{
+	uint32_t	half = (k + 1) / 2;
+
+	if (half <= 2 || (params->error_rate >= 0.01 && params->region_size >= 7))
+		return k > 1 ? 2 : 1;
+	return half;
+}
+
+/*
  * Remove an element from the slice that is its home.  If it has a tombstone already, nothing is
  * cleared (docs/ALGORITHM.md), so nobody needs to check for that before.
  */
@@ -187,7 +206,8 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 	if (status != FAV_OK)
 		return status;
 	if (!fav_slice_remove(&filter->slices[home], editor->own_blocks[home],
-						  filter->params.region_size, hash))
+						  filter->params.region_size, hash,
+						  least_to_clear(&filter->params, filter->slices[home].k)))
 		return fav_tombstones_add(editor, hash);
 	fav_count_out(filter, 1);
 	editor->changed = true;

@@ -99,20 +99,21 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 }
 
 /*
- * Clear the bits of an element in unmarked regions, unless there is just one of several.
- * Returns how many were cleared.
+ * Clear the bits of an element in unmarked regions, if there are `least` of them.  Returns how
+ * many were cleared.
  */
 static uint32_t
-block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	const uint8_t *tracker = tracker_of(block, region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint8_t    *last_word = NULL;
-	uint64_t	last_bit = 0;
+	uint8_t		before[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
+	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
 	uint32_t	cleared = 0;
 	uint32_t	left;
 	uint32_t	count;
 
+	memcpy(before, block, data_bytes);
 	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
@@ -125,17 +126,13 @@ block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 			uint64_t	old = fav_load64(lane + 8 * word);
 			uint64_t	own = old & masks[word] & ~fav_load64(tracker + 8 * word);
 
-			if (own == 0)
-				continue;
 			fav_store64(lane + 8 * word, old & ~own);
-			cleared++;
-			last_word = lane + 8 * word;
-			last_bit = own;
+			cleared += own != 0;
 		}
 	}
-	if (cleared != 1 || k == 1)
+	if (cleared >= least)
 		return cleared;
-	fav_store64(last_word, fav_load64(last_word) | last_bit);
+	memcpy(block, before, data_bytes);
 	return 0;
 }
 

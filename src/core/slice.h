@@ -28,7 +28,8 @@ typedef struct FavKernels
 	uint32_t	(*find_slice) (const FavSlice *slices, uint32_t nslices, uint32_t region_size,
 							   uint64_t hash);
 	uint32_t	(*block_insert) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash);
-	uint32_t	(*block_remove) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash);
+	uint32_t	(*block_remove) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash,
+								 uint32_t least);
 } FavKernels;
 
 extern FavKernels fav_kernels;
@@ -112,17 +113,17 @@ extern void fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t regio
  * Remove an element that the slice reports and whose only possible home it is: clear its bits
  * in unmarked regions.
  *
- * An element that lost a single bit would look present again as soon as another element sets
- * that bit.  So if an element has fewer than two such bits, nothing is cleared, and it needs a
- * tombstone: the function returns false.  (With one bit per element, a cleared bit leaves
- * nothing.)
+ * An element that lost few bits looks present again as soon as other elements set these.  So
+ * if an element has fewer than `least` such bits, nothing is cleared, and it needs a tombstone:
+ * the function returns false.
  */
 static inline bool
-fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
+fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash,
+				 uint32_t least)
 {
 	uint32_t	cleared =
 		fav_kernels.block_remove(blocks + fav_slice_block_offset(slice, region_size, hash),
-								 region_size, slice->k, hash);
+								 region_size, slice->k, hash, least);
 
 	slice->bits_set -= cleared;
 	return cleared > 0;

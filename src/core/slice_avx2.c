@@ -144,7 +144,7 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 }
 
 AVX2 static uint32_t
-block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	__m256i		marked = load(block + (size_t) region_size * FAV_LANE_BYTES);
 	FavProbe	probe = fav_probe_first(hash, region_size);
@@ -169,7 +169,7 @@ block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 		left -= FAV_LANE_WORDS;
 		fav_probe_next(&probe);
 	}
-	if (cleared != 1 || k == 1)
+	if (cleared >= least)
 		return cleared;
 	while (ngroups-- > 0)
 		store(lanes[ngroups], _mm256_or_si256(load(lanes[ngroups]), own[ngroups]));
