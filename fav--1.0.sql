@@ -351,7 +351,7 @@ COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
 CREATE FUNCTION fav_count(fav) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'fav_count_elements' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION fav_count(fav) IS
-	'how many elements it holds: exact up to 128, an estimate above';
+	'how many elements it holds: exact while it never had more than 128, an estimate then';
 
 CREATE FUNCTION fav_needs_rebuild(fav) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_rebuild_needed' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;

@@ -5,8 +5,10 @@
  *
  * A value in its row, or made by the query, is read where it is.  A value out of line is known
  * by its TOAST pointer.  What was read of it is kept in fn_extra, as long as the calling
- * expression lives.  A TOAST value never changes: an UPDATE writes a new one under a new
- * pointer.
+ * expression lives: a query, or a transaction for an expression of PL/pgSQL.  A TOAST value
+ * never changes: an UPDATE writes a new one under a new pointer.  A query's snapshot keeps the
+ * old value from being vacuumed.  PL/pgSQL may outlive it, but then a value of the same size
+ * would have to get the same id within one transaction, after 2^32 others.
  *
  * A big value is not loaded for one probe.  At first only its head is read (one TOAST chunk),
  * and each probe fetches one block of each slice.  When the fetched blocks have cost a quarter
@@ -18,6 +20,7 @@
 
 #include "access/table.h"
 #include "access/tableam.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -39,13 +42,13 @@
 /* A value of so many bytes is too large for the processor's nearest caches. */
 #define FAR_BYTES			(384 * 1024)
 
-/* The cache of one expression takes this part of work_mem at most. */
-#define CACHE_SHARE			2
-
-/* So many readers are found without a hash table. */
+/* The hash table of readers begins with so many entries. */
 #define FEW_READERS			8
 
-static void account(FavReader *reader, Size bytes);
+/* One in so many readers takes the place of any other, and not of the newest. */
+#define REPLACE_ANY			4
+
+static void account(FavReader *reader);
 
 static void
 open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
@@ -105,7 +108,7 @@ load_whole(FavReader *reader)
 	table_close(toast, AccessShareLock);
 	open_bytes(reader, whole, size);
 	reader->is_far = size >= FAR_BYTES;
-	account(reader, size);
+	account(reader);
 }
 
 /* Load the head, or the whole value where that costs no more. */
@@ -172,110 +175,84 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 	}
 }
 
-/* An entry of the hash table. */
+/* The hash table of a cache.  The value id alone tells nearly all pointers apart. */
 typedef struct CacheEntry
 {
-	struct varatt_external pointer; /* hash key */
+	struct varatt_external pointer; /* key */
 	FavReader  *reader;
+	char		status;
 } CacheEntry;
 
-/* Release the least recently used readers until the rest fits.  `keep` stays in any case. */
-static void
-evict(FavCache *cache, FavReader *keep)
-{
-	while (cache->bytes > work_mem * (Size) 1024 / CACHE_SHARE)
-	{
-		FavReader  *last = dlist_tail_element(FavReader, node, &cache->readers);
+#define SH_PREFIX		readers
+#define SH_ELEMENT_TYPE CacheEntry
+#define SH_KEY_TYPE		struct varatt_external
+#define SH_KEY			pointer
+#define SH_HASH_KEY(table, key) murmurhash32((key).va_valueid)
+#define SH_EQUAL(table, a, b) (memcmp(&(a), &(b), sizeof(struct varatt_external)) == 0)
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
-		if (last == keep)
-			break;
-		dlist_delete(&last->node);
-		if (cache->by_pointer != NULL)
-			(void) hash_search(cache->by_pointer, &last->pointer, HASH_REMOVE, NULL);
-		cache->count--;
-		cache->bytes -= last->bytes;
-		MemoryContextDelete(last->context);
+/*
+ * Choose a reader to release, but not `keep`.  Filters probed in turn come in the same order
+ * again and again, and then the least recently used one is the one needed next: with one
+ * filter more than fit, no filter would ever be found.  So mostly the newest goes, which leaves
+ * the others in peace and its memory warm for the next, and now and then any other, so that the
+ * cache follows the query.
+ */
+static FavReader *
+choose_victim(FavCache *cache, const FavReader *keep)
+{
+	readers_hash *readers = cache->readers;
+	uint64		i = murmurhash32(cache->evictions++);
+
+	if (cache->newest != NULL && cache->newest != keep && i % REPLACE_ANY != 0)
+		return cache->newest;
+	while (readers->data[i % readers->size].status != readers_SH_IN_USE ||
+		   readers->data[i % readers->size].reader == keep)
+		i++;
+	return readers->data[i % readers->size].reader;
+}
+
+/* Release readers until the rest fits.  `keep` stays in any case. */
+static void
+evict(FavCache *cache, const FavReader *keep)
+{
+	Size		limit = get_hash_memory_limit();
+
+	while (cache->bytes > limit && cache->readers->members > 1)
+	{
+		FavReader  *victim = choose_victim(cache, keep);
+
+		if (victim == cache->newest)
+			cache->newest = NULL;
+		(void) readers_delete(cache->readers, victim->pointer);
+		cache->bytes -= victim->bytes;
+		MemoryContextDelete(victim->context);
 	}
 }
 
-/* A reader has loaded so many more bytes. */
+/* A reader has loaded more. */
 static void
-account(FavReader *reader, Size bytes)
+account(FavReader *reader)
 {
-	reader->bytes += bytes;
-	reader->cache->bytes += bytes;
+	Size		bytes = MemoryContextMemAllocated(reader->context, false);
+
+	reader->cache->bytes += bytes - reader->bytes;
+	reader->bytes = bytes;
 	evict(reader->cache, reader);
 }
 
-static void
-enter(FavCache *cache, FavReader *reader)
-{
-	CacheEntry *entry = hash_search(cache->by_pointer, &reader->pointer, HASH_ENTER, NULL);
-
-	entry->reader = reader;
-}
-
-/* Many readers are found by a hash table, a few by comparing each. */
-static void
-make_table(FavCache *cache, MemoryContext context)
-{
-	HASHCTL		control;
-	dlist_iter	iter;
-
-	memset(&control, 0, sizeof(control));
-	control.keysize = sizeof(struct varatt_external);
-	control.entrysize = sizeof(CacheEntry);
-	control.hcxt = context;
-	cache->by_pointer = hash_create("fav readers", 64, &control,
-									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	dlist_foreach(iter, &cache->readers)
-		enter(cache, dlist_container(FavReader, node, iter.cur));
-}
-
 static FavReader *
-find_reader(FavCache *cache, const struct varatt_external *pointer)
+make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 {
-	dlist_iter	iter;
+	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
+	FavReader  *reader = MemoryContextAlloc(own, sizeof(FavReader));
 
-	if (cache->by_pointer != NULL)
-	{
-		CacheEntry *entry = hash_search(cache->by_pointer, pointer, HASH_FIND, NULL);
-
-		return entry == NULL ? NULL : entry->reader;
-	}
-	dlist_foreach(iter, &cache->readers)
-	{
-		FavReader  *reader = dlist_container(FavReader, node, iter.cur);
-
-		if (memcmp(&reader->pointer, pointer, sizeof(*pointer)) == 0)
-			return reader;
-	}
-	return NULL;
-}
-
-static FavReader *
-cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
-{
-	struct varatt_external pointer;
-	MemoryContext own;
-	FavReader  *reader;
-
-	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
-	if (cache->count == 0)
-		dlist_init(&cache->readers);
-	reader = find_reader(cache, &pointer);
-	if (reader != NULL)
-	{
-		dlist_move_head(&cache->readers, &reader->node);
-		return cache->latest = reader;
-	}
-
-	/* an error below leaves no entry, and a context that is deleted with its parent */
-	own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
-	reader = MemoryContextAlloc(own, sizeof(FavReader));
 	reader->cache = cache;
 	reader->context = own;
-	reader->pointer = pointer;
+	VARATT_EXTERNAL_GET_POINTER(reader->pointer, attribute);
 	reader->bytes = 0;
 	reader->fetched = 0;
 	reader->is_far = false;
@@ -283,16 +260,31 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 	reader->attribute = MemoryContextAlloc(own, VARSIZE_ANY(attribute));
 	memcpy(reader->attribute, attribute, VARSIZE_ANY(attribute));
 	load_first(reader);
+	return reader;
+}
 
-	dlist_push_head(&cache->readers, &reader->node);
-	cache->count++;
-	if (cache->by_pointer != NULL)
-		enter(cache, reader);
-	else if (cache->count > FEW_READERS)
-		make_table(cache, context);
-	account(reader, sizeof(FavReader) +
-			(fav_reader_is_loaded(reader) ? value_size(reader) : FAV_MAX_HEAD_SIZE));
-	return cache->latest = reader;
+static FavReader *
+cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
+{
+	struct varatt_external pointer;
+	CacheEntry *entry;
+	bool		found;
+
+	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
+	if (cache->readers == NULL)
+		cache->readers = readers_create(context, FEW_READERS, NULL);
+	entry = readers_lookup(cache->readers, pointer);
+	if (entry == NULL)
+	{
+		/* an error here leaves no entry, and a context that is deleted with its parent */
+		FavReader  *reader = make_reader(cache, context, attribute);
+
+		entry = readers_insert(cache->readers, pointer, &found);
+		entry->reader = reader;
+		account(reader);
+		return cache->latest = cache->newest = reader;
+	}
+	return cache->latest = entry->reader;
 }
 
 static FavReader *

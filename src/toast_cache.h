@@ -7,9 +7,6 @@
 
 #include "fav.h"
 
-#include "lib/ilist.h"
-#include "utils/hsearch.h"
-
 /*
  * A filter to probe, from one of three sources: read in place; loaded whole into the cache of
  * the calling function; or its head loaded and blocks fetched from TOAST one by one.
@@ -28,25 +25,24 @@ typedef struct FavReader
 
 	/* for a reader in the cache as well */
 	struct FavCache *cache;
-	dlist_node	node;			/* in the order of use */
 	MemoryContext context;		/* holds the reader and all that was loaded */
-	Size		bytes;			/* of memory that these take */
+	Size		bytes;			/* that the context takes */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
 	uint64		fetched;		/* cost of the single blocks so far, in bytes */
 } FavReader;
 
 /*
  * Filters that are probed in turn (hidden posts and blocked authors; a join over some
- * hundred users) are kept, as many as fit a share of work_mem.  The least recently used
- * go first.
+ * hundred users) are kept, as many as fit the memory of a hash table (work_mem times
+ * hash_mem_multiplier).
  */
 typedef struct FavCache
 {
 	FavReader  *latest;			/* the one used last; or NULL */
-	dlist_head	readers;		/* the latest first */
-	uint32		count;			/* of these */
+	FavReader  *newest;			/* the one loaded last; or NULL */
+	struct readers_hash *readers;	/* all, by TOAST pointer; NULL if there was none yet */
 	Size		bytes;			/* that they take */
-	HTAB	   *by_pointer;		/* of them, by TOAST pointer; NULL while they are few */
+	uint32		evictions;		/* so far */
 } FavCache;
 
 /*

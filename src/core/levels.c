@@ -61,7 +61,6 @@ fav_levels_add(FavEditor *level, uint64_t hash)
 	status = fav_tombstones_remove(level, hash);
 	if (status == FAV_OK && fav_slices_report(&level->filter, hash))
 		fav_count_in(&level->filter);
-	level->changed = true;
 	return status;
 }
 

@@ -5,6 +5,9 @@
  * Many drivers send parameters without a type, and PostgreSQL takes those for text.  So
  * text is read as what the filter holds.  Text that cannot be read, and an element of any
  * other type, is an error.  No mismatch is ever answered with "absent".
+ *
+ * An array without a type is taken for one text, too.  A filter of numbers cannot read it; a
+ * filter of text, or one without a kind yet, could, and would hold junk.
  */
 #include "type/elements.h"
 
@@ -63,4 +66,29 @@ fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element)
 	element = DirectFunctionCall1(wanted == FAV_KIND_INTEGER ? int8in : uuid_in,
 								  CStringGetDatum(TextDatumGetCString(element)));
 	return fav_hash_datum(wanted, element, params->seed);
+}
+
+/*
+ * Only a literal, a parameter or a variable can have come without a type.  A column or the
+ * result of a function is of type text on purpose.
+ */
+void
+fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *params)
+{
+	text	   *element;
+	const char *bytes;
+	int			size;
+
+	if ((params->kind != FAV_KIND_TEXT && params->kind != FAV_KIND_NONE) ||
+		!get_fn_expr_arg_stable(fcinfo->flinfo, number))
+		return;
+	element = PG_GETARG_TEXT_PP(number);
+	bytes = VARDATA_ANY(element);
+	size = VARSIZE_ANY_EXHDR(element);
+	if (size >= 2 && bytes[0] == '{' && bytes[size - 1] == '}')
+		ereport(ERROR,
+				(errcode(ERRCODE_INDETERMINATE_DATATYPE),
+				 errmsg("text in braces could be an array without a type"),
+				 errhint("Cast an array to its type, for example $1::bigint[]. If the text itself "
+						 "is the element, write ARRAY[$1].")));
 }

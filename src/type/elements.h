@@ -40,6 +40,9 @@ pg_noreturn extern void fav_raise_other_kind(FavKind filter_kind, FavKind kind);
  */
 extern uint64_t fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element);
 
+/* An error if the argument, about to become an element of type text, may be an array. */
+extern void fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *params);
+
 /* The hash of an element for a filter with these parameters. */
 static pg_attribute_always_inline uint64_t
 fav_hash_for(const FavParams *params, FavKind kind, Datum element)

@@ -194,6 +194,8 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
 	params = begin_edit(fcinfo, kind, 1, &edit);
+	if (kind == FAV_KIND_TEXT)
+		fav_refuse_array_as_text(fcinfo, 1, params);
 	hash = fav_hash_argument(fcinfo, kind, 1, params);
 	edit_hashes(&edit, kind, function, &hash, 1);
 	return end_edit(fcinfo, &edit);
