@@ -412,7 +412,7 @@ main(void)
 {
 	check_pin();
 	check_kernels("what was chosen at load", &(FavKernels) {fav_kernels.list_contains, fav_kernels.find_slice,
-				  fav_kernels.block_insert, fav_kernels.block_clear});
+				  fav_kernels.block_insert, fav_kernels.block_remove});
 	check_kernels("the portable code", &fav_portable_kernels);
 	if (fav_avx2_kernels() != NULL)
 		check_kernels("AVX2", fav_avx2_kernels());
