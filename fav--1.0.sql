@@ -683,6 +683,11 @@ CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bytea) RE
 	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS
 	'is the element in the filter of these levels?';
+CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, key bigint, element bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_contains_levels_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint, bigint) IS
+	'is the pair in the filter of these levels?';
 
 -- The base of an attached filter: like fav_agg, but its only slice may err as often as a
 -- level that is never chained, and its seed is given.
@@ -735,9 +740,26 @@ CREATE AGGREGATE fav_base(element bytea, error_rate float8, seed bigint) (
 );
 COMMENT ON AGGREGATE fav_base(bytea, float8, bigint) IS 'the base of an attached filter';
 
-CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint) RETURNS fav
+CREATE FUNCTION fav_base_transition(internal, bigint, bigint, float8, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_base_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_base_transition(internal, bigint, bigint, float8, bigint) IS
+	'aggregate transition function';
+CREATE AGGREGATE fav_base(key bigint, element bigint, error_rate float8, seed bigint) (
+	SFUNC = fav_base_transition, STYPE = internal, FINALFUNC = fav_base_final,
+	COMBINEFUNC = fav_agg_combine, SERIALFUNC = fav_agg_serialize,
+	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_base(bigint, bigint, float8, bigint) IS
+	'the base of an attached filter that keys share';
+
+CREATE FUNCTION fav_group(key bigint, n int) RETURNS bigint
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fav_recent(regclass, float8, bigint) IS
+COMMENT ON FUNCTION fav_group(bigint, int) IS
+	'the group of a key where n keys share a filter: key / n, rounded down';
+
+CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint, share int) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_recent(regclass, float8, bigint, int) IS
 	'an empty filter; as the default of a column it says whose filters a table has, and how they are made';
 
 -- The triggers of an attachment, which fav_attach makes.  One that somebody makes on a table
@@ -752,11 +774,11 @@ COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: makes f
 
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
-	seed bigint DEFAULT NULL, name name DEFAULT NULL
+	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL
 ) RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, bigint, name) IS
-	'build a filter of elements for each key of a table, and keep them true from now on; gives the view with the filters';
+COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name) IS
+	'build a filter of elements for each key of a table, or one for every so many keys, and keep them true from now on; gives the view with the filters';
 
 CREATE FUNCTION fav_detach(source regclass, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
@@ -784,13 +806,13 @@ COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'how many filters of
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
-	OUT error_rate float8, OUT active boolean
+	OUT error_rate float8, OUT share int, OUT active boolean
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT source, key, element, filter, levels, error_rate, active FROM fav_list_attachments();
+SELECT source, key, element, filter, levels, error_rate, share, active FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
 	'what is attached, and whether all triggers are there and fire always, on partitions too';
 GRANT SELECT ON fav_attachments TO PUBLIC;

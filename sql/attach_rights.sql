@@ -185,7 +185,7 @@ DECLARE
 	rows_are text := tables || ' AND %1$s.k IS NOT NULL AND %1$s.e IS NOT NULL';
 BEGIN
 	IF source IS NOT NULL THEN
-		EXECUTE format('ALTER TABLE %s ALTER recent SET DEFAULT fav_recent(%L, ''0.01'', ''0'')', levels, source);
+		EXECUTE format('ALTER TABLE %s ALTER recent SET DEFAULT fav_recent(%L, ''0.01'', ''0'', 0)', levels, source);
 	END IF;
 	EXECUTE format('CREATE TRIGGER a AFTER INSERT ON yard.mine FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fav_collect()', format(rows_are, 'NEW'));
 	EXECUTE format('CREATE TRIGGER b AFTER DELETE ON yard.mine FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fav_collect()', format(rows_are, 'OLD'));
@@ -212,11 +212,11 @@ SELECT yard.forge('yard.mine');
 ALTER TABLE yard.my_levels ALTER recent DROP DEFAULT;
 SELECT yard.forge('yard.my_levels');
 SELECT yard.forge('yard.my_levels', 'yard.mine');
-ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', random(), '0');
+ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', random(), '0', 0);
 SELECT yard.forge('yard.my_levels');
-ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', '-1', '0');
+ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', '-1', '0', 0);
 SELECT yard.forge('yard.my_levels');
-ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', '0.01', '0');
+ALTER TABLE yard.my_levels ALTER recent SET DEFAULT fav_recent('yard.mine', '0.01', '0', 0);
 -- other clauses, other arguments, other events
 SELECT attempt(format('CREATE TRIGGER t %s yard.mine %s EXECUTE FUNCTION %s; INSERT INTO yard.mine VALUES (1, 1); DROP TRIGGER t ON yard.mine', event, clause, function))
 FROM (VALUES
@@ -232,7 +232,7 @@ FROM (VALUES
 ) v (event, clause, function);
 SELECT attempt('SELECT fav_collect()'), attempt('SELECT fav_reconcile()');
 -- system columns are in no row: the address of a row is not read from memory that is something else
-CREATE TABLE yard.addresses (k tid PRIMARY KEY, base fav, middle fav, recent fav NOT NULL DEFAULT fav_recent('yard.mine', '0.01', '0'));
+CREATE TABLE yard.addresses (k tid PRIMARY KEY, base fav, middle fav, recent fav NOT NULL DEFAULT fav_recent('yard.mine', '0.01', '0', 0));
 CREATE TRIGGER t AFTER INSERT ON yard.mine FOR EACH ROW
 	WHEN ('yard.addresses'::regclass IS NOT NULL AND NEW.ctid IS NOT NULL AND NEW.e IS NOT NULL)
 	EXECUTE FUNCTION fav_collect();

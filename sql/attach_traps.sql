@@ -47,7 +47,7 @@ ALTER TABLE pairs_fav_levels ALTER recent DROP DEFAULT;
 SELECT count(*) FROM fav_attachments WHERE source = 'pairs'::regclass;
 INSERT INTO pairs VALUES (1, 6);
 SELECT fav_detach('pairs');
-ALTER TABLE pairs_fav_levels ALTER recent SET DEFAULT fav_recent('pairs', '0.01', '0');
+ALTER TABLE pairs_fav_levels ALTER recent SET DEFAULT fav_recent('pairs', '0.01', '0', 0);
 INSERT INTO pairs VALUES (1, 6);
 SELECT * FROM missing_and_stale('pairs');
 

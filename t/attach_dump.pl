@@ -98,6 +98,14 @@ DELETE FROM big WHERE e % 200 = 1;
 INSERT INTO big VALUES (1, 30001);
 DELETE FROM big WHERE e = 777;
 
+-- Keys that share filters under a random seed, some of them across two partitions.
+CREATE TABLE circles (k int, e bigint, PRIMARY KEY (k, e)) PARTITION BY RANGE (k);
+CREATE TABLE circles_low PARTITION OF circles FOR VALUES FROM (MINVALUE) TO (50);
+CREATE TABLE circles_high PARTITION OF circles FOR VALUES FROM (50) TO (MAXVALUE);
+INSERT INTO circles SELECT i / 10, i FROM generate_series(-2000, 2999) i;
+DO $$ BEGIN PERFORM fav_attach('circles', 'k', 'e', share => 100); END $$;
+INSERT INTO circles VALUES (-1000, 1), (49, 1), (50, 1);
+
 -- Sources that were dropped without fav_detach must not harm the dump.
 CREATE TABLE gone (k int, e int, PRIMARY KEY (k, e));
 DO $$ BEGIN PERFORM fav_attach('gone', 'k', 'e'); END $$;
@@ -120,14 +128,15 @@ SELECT count(*), sum(v.missing), sum(v.stale), sum(v.elements) FROM fav_attachme
 my $bytes = q{
 SELECT md5(string_agg(l::text, ' ' ORDER BY k)) FROM parts_fav_levels l UNION ALL
 SELECT md5(string_agg(l::text, ' ' ORDER BY k)) FROM big_fav_levels l UNION ALL
+SELECT md5(string_agg(l::text, ' ' ORDER BY k_group)) FROM circles_fav_levels l UNION ALL
 SELECT md5(string_agg(l::text, ' ' ORDER BY k)) FROM parent_fav_levels l UNION ALL
 SELECT md5(string_agg(l::text, ' ' ORDER BY "Schluessel")) FROM app."Sharp Levels" l};
 
 my $before = as('landlord', 'house', $attachments);
 my $triggers_before = as('landlord', 'house', $triggers);
 my $bytes_before = as('landlord', 'house', $bytes);
-is(scalar(() = $before =~ /\|t$/mg), 5, 'five attachments, all active') or diag($before);
-is(as('landlord', 'house', $verified), '5|0|0|' . (2 * 3001 + 5000 + 900 + 20099), 'filters and sources agree');
+is(scalar(() = $before =~ /\|t$/mg), 6, 'six attachments, all active') or diag($before);
+is(as('landlord', 'house', $verified), '6|0|0|' . (2 * 3001 + 5000 + 900 + 20099 + 5003), 'filters and sources agree');
 
 # Writes of many kinds, and what the filters say afterwards.
 my $writes = q{
@@ -146,14 +155,18 @@ UPDATE parent SET k = 'moved' WHERE k = 'k1';
 DELETE FROM parent WHERE k = 'k2';
 INSERT INTO big VALUES (1, 40000), (2, 40000);
 DELETE FROM big WHERE e BETWEEN 1000 AND 1200;
+INSERT INTO circles SELECT k, 10000 FROM generate_series(45, 55) k;
+DELETE FROM circles WHERE k IN (49, 50) AND e = 1;
+INSERT INTO circles VALUES (5000, 1);
 COMMIT;
 SELECT filter @> 'new', filter @> 'p3' FROM app.first_name_fav WHERE k = 99;
 SELECT filter @> 'new', filter @> 'p3' FROM app."Sharp" WHERE k = 98;
 SELECT e.e, app.fav_contains(l, e.e) FROM unnest('{p2,p3,new}'::text[]) WITH ORDINALITY AS e(e, n)
 	LEFT JOIN app."Sharp Levels" l ON l."Schluessel" = 1 ORDER BY e.n;
 SELECT fav_contains(l, 40000), fav_contains(l, 50000), fav_contains(l, 60000) FROM big_fav_levels l WHERE k = 2;
+SELECT fav_contains(l, 49, 1), fav_contains(l, 50, 1), fav_contains(l, 45, 10000), fav_contains(l, 55, 10000) FROM circles_fav_levels l WHERE k_group = 0;
 };
-my $written = "t|f\nf|t\np2|f\np3|t\nnew|t\nt|t|f";
+my $written = "t|f\nf|t\np2|f\np3|t\nnew|t\nt|t|f\nf|f|t|t";
 
 # As logical replication would write.
 my $replicated = 'SET session_replication_role = replica; INSERT INTO public.big VALUES (2, 50000)';
@@ -181,7 +194,7 @@ END $$}), '', "$database: fav_rebuild");
 	is(as($role, $database, $triggers), $triggers_before, "$database: all triggers are there");
 	$node->safe_psql($database, $replicated);
 	is(as($role, $database, $writes), $written, "$database: further writes are maintained");
-	like(as($role, $database, $verified), qr/^5\|0\|0\|/, "$database: all of them");
+	like(as($role, $database, $verified), qr/^6\|0\|0\|/, "$database: all of them");
 	return;
 }
 
@@ -258,7 +271,7 @@ check_restored('via_root');
 create_database('schema_first');
 pg_restore('schema_first', $custom, 'landlord', '-s');
 is(as('landlord', 'schema_first', $triggers), $triggers_before, 'schema_first: all triggers are there before the data');
-is(as('landlord', 'schema_first', $verified), '5|0|0|0', 'schema_first: and agree about nothing');
+is(as('landlord', 'schema_first', $verified), '6|0|0|0', 'schema_first: and agree about nothing');
 my ($out, $error) = ('', '');
 my $status = IPC::Run::run([ 'pg_restore', '-a', '-d', connection('schema_first', 'landlord'), $custom ], '>', \$out, '2>', \$error);
 ok(!$status, 'schema_first: pg_restore -a reports errors');
@@ -268,7 +281,7 @@ is_deeply([ grep { !/duplicate key value violates unique constraint ".*[lL]evels
   or diag($error);
 is($node->safe_psql('schema_first', 'SELECT count(*) FROM ' . $_), $node->safe_psql('house', 'SELECT count(*) FROM ' . $_),
 	"schema_first: all rows of $_ are there")
-  foreach ('app."Pairs"', 'parts', 'parent', 'big');
+  foreach ('app."Pairs"', 'parts', 'parent', 'big', 'circles');
 check_restored('schema_first', bytes_differ => 1);
 
 # All or nothing is nothing, because of these errors.
@@ -276,7 +289,7 @@ create_database('at_once');
 pg_restore('at_once', $custom, 'landlord', '-s');
 $node->command_fails([ 'pg_restore', '-a', '-1', '-d', connection('at_once', 'landlord'), $custom ],
 	'at_once: pg_restore -a -1 fails');
-is(as('landlord', 'at_once', $verified), '5|0|0|0', 'at_once: and nothing happened');
+is(as('landlord', 'at_once', $verified), '6|0|0|0', 'at_once: and nothing happened');
 
 # Without them: leave the filters out of the dump.
 create_database('without_filters');

@@ -85,9 +85,12 @@ my @sources = sort keys %source;
 my %group;
 push @{ $group{ $source{$_}{group} } }, $_ foreach @sources;
 
-# What is attached: a name, its source, its key column, and the domain of its pairs.
+# What is attached: a name, its source, its key column, the domain of its pairs, and how many
+# keys share a filter.
 my @attachments = map { { name => $_, view => "${_}_fav", source => $_, column => 'k', key => $source{$_}{key}, domain => "${_}_domain" } } @sources;
 push @attachments, { name => 'by_note', view => 'by_note', source => 'dups', column => 'note', key => 'int', domain => 'note_domain' };
+my %share = (uniq => 3, parts => 5, likes => 7, hides => 4);
+push @attachments, { name => "${_}_shared", view => "${_}_shared", source => $_, column => 'k', key => 'bigint', domain => "${_}_domain", share => $share{$_} } foreach sort keys %share;
 
 # Number i as a key or an element of each type, in SQL and as COPY reads it.  Text is long,
 # so that a statement of some hundred rows collects more than the smallest work_mem.
@@ -291,14 +294,20 @@ sub statements_on_piece
 	return @list;
 }
 
+sub views_of
+{
+	my ($s) = @_;
+	return map { $_->{view} } grep { $_->{source} eq $s } @attachments;
+}
+
 # Statements on a whole source.
 sub statements_on_source
 {
 	my ($s) = @_;
 	my ($other) = grep { $_ ne $s } reverse @{ $group{ $source{$s}{group} } };
 	my @list = (
-		(map { "SELECT fav_rebuild('$s'$_)" } $s eq 'dups' ? (q{, name => 'dups_fav'}, q{, name => 'by_note'}) : ''),
-		"SELECT fav_rebuild('$s', ${s}_k({a})::text, '${s}_fav')",
+		(map { "SELECT fav_rebuild('$s', name => '$_')" } views_of($s)),
+		(map { "SELECT fav_rebuild('$s', ${s}_k({a})::text, '$_')" } grep { $_ ne 'by_note' } views_of($s)),
 		"SELECT nested('$s', {n}) FROM generate_series(1, 3)");
 
 	# Few of these are TRUNCATE, or the sources would be empty most of the time.
@@ -466,8 +475,8 @@ foreach my $t (qw(users posts))
 # The comparison
 # ---------------------------------------------------------------------------------------
 
-# A key's filter depends on its row in the levels table alone.  So a comparison skips a key
-# if neither its elements nor its levels changed since the last one.  It reports
+# A filter depends on its row in the levels table alone.  So a comparison skips it if neither
+# the pairs of its keys nor its levels changed since the last one.  It reports
 #   missing  the source has the pair, and the filter or the levels do not report it
 #   stale    the source does not have the pair, but it is reported, although the key has a
 #            small domain, or the source had the pair in the last comparison, or only one
@@ -475,12 +484,18 @@ foreach my $t (qw(users posts))
 #   false    any other pair that is reported and that the source does not have
 foreach my $attachment (@attachments)
 {
-	my ($name, $view, $s, $k, $domain) = @$attachment{qw(name view source column domain)};
+	my ($name, $view, $s, $k, $domain, $share) = @$attachment{qw(name view source column domain share)};
 	my $element = $source{$s}{element};
-	my $key_is_small = $name eq 'by_note' ? 'false' : "r.k NOT IN (${s}_k(1), ${s}_k(2))";
+	my $key_is_small = $name eq 'by_note' || $share ? 'false' : "r.k NOT IN (${s}_k(1), ${s}_k(2))";
+	# The key of the filter and of its row, that of the domain, what is probed for, and its hash
+	my $filter_key = $share ? "fav_group($k, $share)" : $k;
+	my $levels_key = $share ? "${k}_group" : $k;
+	my $domain_key = $share ? "fav_group(k, $share)" : 'k';
+	my $probe = $share ? 'd.k, d.e' : 'd.e';
+	my $pair_hash = $share ? "hashint8extended($k, e)" : "$hash{$element}(e, 0)";
 
 	$schema .= qq{
-CREATE TABLE before_$name (k $attachment->{key} PRIMARY KEY, source numeric, levels bigint, elements $element\[]);
+CREATE TABLE before_$name (k $attachment->{key} PRIMARY KEY, source numeric, levels bigint, pairs text[]);
 CREATE FUNCTION compare_$name(number int) RETURNS int LANGUAGE plpgsql SET work_mem = '32MB' SET enable_nestloop = off AS \$\$
 DECLARE
 	r record;
@@ -489,31 +504,31 @@ DECLARE
 	what text;
 BEGIN
 	FOR r IN
-		SELECT k, s.hash AS source, l.hash AS levels, b.elements
-		FROM (SELECT $k AS k, sum($hash{$element}(e, 0)) AS hash FROM $s WHERE $k IS NOT NULL AND e IS NOT NULL GROUP BY 1) s
-		FULL JOIN (SELECT $k AS k, hashtextextended(l::text, 0) AS hash FROM ${view}_levels l) l USING (k)
+		SELECT k, s.hash AS source, l.hash AS levels, b.pairs
+		FROM (SELECT $filter_key AS k, sum($pair_hash) AS hash FROM $s WHERE $k IS NOT NULL AND e IS NOT NULL GROUP BY 1) s
+		FULL JOIN (SELECT $levels_key AS k, hashtextextended(l::text, 0) AS hash FROM ${view}_levels l) l USING (k)
 		FULL JOIN before_$name b USING (k)
 		WHERE (s.hash, l.hash) IS DISTINCT FROM (b.source, b.levels)
 	LOOP
 		FOR x IN
 			SELECT * FROM (
-				SELECT d.e, s.e IS NOT NULL AS here,
-					coalesce(fav_contains((SELECT filter FROM $view WHERE $k = r.k), d.e), false) AS in_filter,
-					coalesce(fav_contains(h, d.e), false) AS in_levels
-				FROM (SELECT e FROM $domain WHERE k = r.k UNION SELECT e FROM $s WHERE $k = r.k AND e IS NOT NULL) d
-				LEFT JOIN (SELECT DISTINCT e FROM $s WHERE $k = r.k) s ON s.e = d.e
-				LEFT JOIN ${view}_levels h ON h.$k = r.k) c
+				SELECT d.k, d.e, s.e IS NOT NULL AS here,
+					coalesce(fav_contains((SELECT filter FROM $view WHERE $levels_key = r.k), $probe), false) AS in_filter,
+					coalesce(fav_contains(h, $probe), false) AS in_levels
+				FROM (SELECT k, e FROM $domain WHERE $domain_key = r.k UNION SELECT $k, e FROM $s WHERE $filter_key = r.k AND e IS NOT NULL) d
+				LEFT JOIN (SELECT DISTINCT $k AS k, e FROM $s WHERE $filter_key = r.k) s ON s.k = d.k AND s.e = d.e
+				LEFT JOIN ${view}_levels h ON h.$levels_key = r.k) c
 			WHERE in_filter <> here OR in_levels <> here LIMIT 10
 		LOOP
 			what := CASE WHEN x.here THEN 'missing'
-				WHEN $key_is_small OR x.in_filter <> x.in_levels OR x.e = ANY (r.elements) THEN 'stale'
+				WHEN $key_is_small OR x.in_filter <> x.in_levels OR concat(x.k, ':', x.e) = ANY (r.pairs) THEN 'stale'
 				ELSE 'false' END;
 			RAISE WARNING '% in $view after statement %: key %, element %, source %, filter %, levels %',
-				what, number, r.k, x.e, x.here, x.in_filter, x.in_levels;
+				what, number, x.k, x.e, x.here, x.in_filter, x.in_levels;
 			bad := bad + (what <> 'false')::int;
 		END LOOP;
-		INSERT INTO before_$name VALUES (r.k, r.source, r.levels, ARRAY(SELECT DISTINCT e FROM $s WHERE $k = r.k AND e IS NOT NULL))
-		ON CONFLICT (k) DO UPDATE SET source = excluded.source, levels = excluded.levels, elements = excluded.elements;
+		INSERT INTO before_$name VALUES (r.k, r.source, r.levels, ARRAY(SELECT DISTINCT concat($k, ':', e) FROM $s WHERE $filter_key = r.k AND e IS NOT NULL))
+		ON CONFLICT (k) DO UPDATE SET source = excluded.source, levels = excluded.levels, pairs = excluded.pairs;
 	END LOOP;
 	RETURN bad;
 END \$\$;
@@ -718,6 +733,14 @@ sub emit_limited
 	return;
 }
 
+sub emit_rebuild
+{
+	my ($s) = @_;
+
+	emit_statement("SELECT fav_rebuild('$s', name => '$_')", calm => 1) foreach views_of($s);
+	return;
+}
+
 # A partition leaves and comes back, and so does a child.  The filters need a rebuild each
 # time; what happens to the table in the meantime does not concern them.
 sub emit_leave
@@ -733,14 +756,14 @@ sub emit_leave
 	foreach my $step ($leave, $come)
 	{
 		emit_statement($step, calm => 1);
-		emit_statement("SELECT fav_rebuild('$s')", calm => 1);
+		emit_rebuild($s);
 		emit_comparison('b');
 		emit_statement("INSERT INTO $p (k, e) SELECT k, e FROM ${s}_pairs(0, 50) ON CONFLICT DO NOTHING", calm => 1);
 		emit_comparison('b');
 		emit_statement("DELETE FROM $p WHERE random() < 0.3", calm => 1);
 		emit_comparison('b');
 		emit_statement("TRUNCATE $p", calm => 1);
-		emit_statement("SELECT fav_rebuild('$s')", calm => 1) if $p eq 'parts_3' || $p eq 'parts_4';
+		emit_rebuild($s) if $p eq 'parts_3' || $p eq 'parts_4';
 		emit_comparison('b');
 	}
 	return;
@@ -773,7 +796,7 @@ sub emit_spill
 	my $kind = int(rand 6);
 
 	# a fav_rebuild may have made one
-	emit_statement('DROP TRIGGER IF EXISTS parts_fav_levels_statement ON parts_3', calm => 1);
+	emit_statement("DROP TRIGGER IF EXISTS ${_}_levels_statement ON parts_3", calm => 1) foreach views_of('parts');
 	if ($kind <= 1)
 	{
 		emit("BEGIN;\n$small;");
@@ -856,6 +879,7 @@ INSERT INTO posts SELECT generate_series(0, $source{likes}{large} - 1);});
 	emit("INSERT INTO $_ (k, e) SELECT k, e FROM (SELECT * FROM ${_}_pairs(1, $source{$_}{large} / 2) UNION ALL SELECT * FROM ${_}_pairs(0, 200)) x ON CONFLICT DO NOTHING;") foreach @sources;
 	emit("SELECT fav_attach('$_', 'k', 'e', error_rate => $error_rate, seed => $seed);") foreach @sources;
 	emit("SELECT fav_attach('dups', 'note', 'e', name => 'by_note', error_rate => $error_rate);");
+	emit("SELECT fav_attach('$_->{source}', 'k', 'e', share => $_->{share}, name => '$_->{name}', error_rate => $error_rate, seed => $seed);") foreach grep { $_->{share} } @attachments;
 	emit(q{CREATE TABLE parts_3 PARTITION OF parts (region DEFAULT 3) FOR VALUES IN (3);
 CREATE TABLE parts_4 (e bigint, gone int, k int, note int, gone_2 text, region int DEFAULT 4) PARTITION BY HASH (k);
 ALTER TABLE parts_4 DROP gone, DROP gone_2;
@@ -965,13 +989,13 @@ foreach my $run (0 .. $runs - 1)
 		$middles += $middle;
 	}
 	# which makes the statement triggers of partitions that were made later
-	$node->safe_psql('run', q{SELECT fav_rebuild('parts')});
+	$node->safe_psql('run', join(';', map { "SELECT fav_rebuild('parts', name => '$_')" } views_of('parts')));
 	is($node->safe_psql('run', 'SELECT count(*), bool_and(active) FROM fav_attachments'), scalar(@attachments) . '|t', "seed $seed: all are active");
 	$node->safe_psql('run', join(';', map { "SELECT fav_detach('$_->{source}', '$_->{view}')" } @attachments));
 	is( $node->safe_psql('run', q{
 SELECT (SELECT count(*) FROM fav_attachments),
 	(SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE p.proname LIKE 'fav%'),
-	(SELECT count(*) FROM pg_class WHERE relname ~ '_fav|_levels|^by_note' AND relkind IN ('r', 'v')),
+	(SELECT count(*) FROM pg_class WHERE relname ~ '_fav|_levels|^[a-z]+_shared$|^by_note' AND relkind IN ('r', 'v')),
 	(SELECT count(*) FROM pg_proc p WHERE proname = 'fav_contains' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))
 }), '0|0|0|0', "seed $seed: fav_detach leaves nothing");
 	$node->safe_psql('postgres', 'DROP DATABASE run');

@@ -75,6 +75,7 @@ SELECT hide(1, 1, 20000);
 CREATE TABLE blocks (who bigint, whom bigint, PRIMARY KEY (who, whom));
 INSERT INTO blocks SELECT 1, i FROM generate_series(1, 20000) i;
 SELECT fav_attach('blocks', 'who', 'whom');
+SELECT fav_attach('blocks', 'who', 'whom', share => 10, name => 'shared');
 });
 
 # User 1 has a large filter and is changed by everybody; the others have small ones.
@@ -171,8 +172,8 @@ foreach my $round (1 .. $rounds)
 
 	is($node->safe_psql('postgres', $missing), '0', "round $round: nothing is missing");
 	is($node->safe_psql('postgres', $recheck), '0', "round $round: nor in whole arrays");
-	is($node->safe_psql('postgres', q{SELECT missing, stale, elements > 10000, false_positive_rate < 0.03 FROM fav_verify('blocks')}),
-		'0|0|t|t', "round $round: nor in the filters that are attached, which have nothing stale");
+	is($node->safe_psql('postgres', "SELECT missing, stale, elements > 10000, false_positive_rate < 0.03 FROM fav_verify('blocks', '$_')"),
+		'0|0|t|t', "round $round: nor in the filters that are attached ($_), which have nothing stale") foreach qw(blocks_fav shared);
 	is($node->safe_psql('postgres', $too_many), 'f', "round $round: what was deleted is gone");
 	$node->safe_psql('postgres', 'VACUUM users; VACUUM blocks_fav_levels; CHECKPOINT') if $round % 3 == 0;
 }
@@ -189,9 +190,11 @@ $node->kill9;
 ok(start_again(), 'the postmaster was killed after PREPARE TRANSACTION, the server recovers');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'kept'});
 is( $node->safe_psql('postgres', q{
-SELECT missing, stale FROM fav_verify('blocks');
-SELECT fav_contains(l, 1), fav_contains(l, 2) FROM blocks_fav_levels l WHERE who = 301}),
-	"0|0\nt|f", 'the filters agree with what was committed then');
+SELECT missing, stale FROM fav_verify('blocks', 'blocks_fav');
+SELECT missing, stale FROM fav_verify('blocks', 'shared');
+SELECT fav_contains(l, 1), fav_contains(l, 2) FROM blocks_fav_levels l WHERE who = 301;
+SELECT fav_contains(l, 301, 1), fav_contains(l, 302, 1) FROM shared_levels l WHERE who_group = 30}),
+	"0|0\n0|0\nt|f\nt|f", 'the filters agree with what was committed then');
 
 # All filters, byte for byte, pass the check of values from outside.
 is( $node->safe_psql('postgres', 'SELECT count(*) FROM users WHERE (hidden::bytea::fav)::bytea <> hidden::bytea'),

@@ -151,6 +151,9 @@ ELEMENT_TRANSITION(fav_base_text, FAV_KIND_TEXT, base_params);
 ELEMENT_TRANSITION(fav_base_uuid, FAV_KIND_UUID, base_params);
 ELEMENT_TRANSITION(fav_base_bytea, FAV_KIND_BYTES, base_params);
 
+TRANSITION(fav_base_pair, FAV_KIND_PAIR, base_params, PG_ARGISNULL(1) || PG_ARGISNULL(2),
+		   fav_hash_pair(PG_GETARG_INT64(1), PG_GETARG_INT64(2), seed));
+
 /*
  * The second number of a pair may have any integer type.  Without a function for each,
  * PostgreSQL would take two integer columns for an element and its error rate: float8 is

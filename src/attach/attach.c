@@ -87,7 +87,7 @@ find_key(Oid source, const char *name, FavAttachment *attachment)
 	FavColumn  *key = &attachment->key;
 
 	find_usable_column(source, name, key);
-	attachment->key_type = fav_key_type(key);
+	attachment->key_type = fav_key_type(key->type);
 	if (attachment->key_type == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -113,9 +113,32 @@ find_element(Oid source, const char *name, FavAttachment *attachment)
 						   " bytea.")));
 }
 
+/* Can keys share filters?  Their groups are numbers, and a pair is two numbers. */
+static void
+check_share(FavAttachment *attachment)
+{
+	const FavColumn *column = &attachment->key;
+
+	if (attachment->share < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("share %d is out of range", attachment->share),
+				 errdetail("share must be at least 1.")));
+	if (fav_kind_of_column(column) == FAV_KIND_INTEGER)
+		column = &attachment->element;
+	if (fav_kind_of_column(column) != FAV_KIND_INTEGER)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has type %s, which cannot be in filters that keys share",
+						NameStr(column->name), format_type_be(column->type)),
+				 errdetail("Keys and elements of such filters are smallint, integer or bigint."),
+				 errhint("Leave share out: then each key has a filter of its own.")));
+	attachment->kind = FAV_KIND_PAIR;
+}
+
 /*
  * A seed where none is given.  Different integers have different hashes, whatever the seed.
- * Others can be crafted to share one, unless the seed cannot be foreseen.
+ * Others, pairs among them, can be crafted to share one, unless the seed cannot be foreseen.
  */
 static uint64_t
 choose_seed(FavKind kind)
@@ -156,7 +179,7 @@ advise_index(Oid source, const FavColumn *key)
 				 errhint("Create an index on the columns of key and element.")));
 }
 
-/* What CREATE TABLE would say, with what to do about it. */
+/* What CREATE TABLE would say, with what to do about it.  `key` is the key of the filters. */
 static void
 check_names(Oid source, const char *key, const char *levels)
 {
@@ -176,7 +199,7 @@ check_names(Oid source, const char *key, const char *levels)
 }
 
 /*
- * fav_attach(source, key, element, error_rate, seed, name)
+ * fav_attach(source, key, element, error_rate, share, seed, name)
  */
 Datum
 fav_attach(PG_FUNCTION_ARGS)
@@ -184,6 +207,7 @@ fav_attach(PG_FUNCTION_ARGS)
 	FavAttachment new = {.schema = fav_schema_of_function(fcinfo)};
 	const char *view_name;
 	const char *levels_name;
+	const char *key_name;
 	FavRole		role;
 
 	new.source = fav_source_argument(fcinfo);
@@ -198,19 +222,26 @@ fav_attach(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("key and element are the same column \"%s\"", NameStr(new.key.name))));
+	if (!PG_ARGISNULL(4))
+	{
+		new.share = PG_GETARG_INT32(4);
+		check_share(&new);
+	}
 	new.params = fav_default_params();
 	new.params.error_rate = PG_GETARG_FLOAT8(3);
-	new.params.seed = PG_ARGISNULL(4) ? choose_seed(new.kind) : (uint64_t) PG_GETARG_INT64(4);
+	new.params.seed = PG_ARGISNULL(5) ? choose_seed(new.kind) : (uint64_t) PG_GETARG_INT64(5);
 	fav_check_params(&new.params);
-	view_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(new.source), NULL, "fav") :
-		NameStr(*PG_GETARG_NAME(5));
-	levels_name = PG_ARGISNULL(5) ? makeObjectName(get_rel_name(new.source), "fav", "levels") :
+	view_name = PG_ARGISNULL(6) ? makeObjectName(get_rel_name(new.source), NULL, "fav") :
+		NameStr(*PG_GETARG_NAME(6));
+	levels_name = PG_ARGISNULL(6) ? makeObjectName(get_rel_name(new.source), "fav", "levels") :
 		makeObjectName(view_name, NULL, "levels");
-	check_names(new.source, NameStr(new.key.name), levels_name);
+	key_name = new.share == 0 ? NameStr(new.key.name) :
+		makeObjectName(NameStr(new.key.name), NULL, "group");
+	check_names(new.source, key_name, levels_name);
 	advise_index(new.source, &new.key);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	new.levels = fav_create_objects(&new, view_name, levels_name);
+	new.levels = fav_create_objects(&new, key_name, view_name, levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
 	fav_build_all(fav_attachment_of_levels(new.schema, new.levels));

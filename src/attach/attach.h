@@ -3,8 +3,9 @@
  *		Filters that keep themselves true: what an attachment is, and what its parts share.
  *
  * An attachment ties a source, a table of pairs (key, element), to a levels table with one
- * row for each key: the three levels of its filter (core/levels.h).  The levels table and
- * triggers on the source say all of it (definition.c).  Two steps keep the filters true:
+ * row for each filter: its three levels (core/levels.h).  There is a filter for each key, or
+ * for each group of keys that share one (mapping.c).  The levels table and triggers on the
+ * source say all of it (definition.c).  Two steps keep the filters true:
  *
  *		collect		Row triggers note which pairs were touched.
  *		reconcile	At the end of the statement, and before commit for what no statement
@@ -67,6 +68,7 @@ typedef struct FavDefinition
 {
 	Oid			source;
 	FavParams	params;			/* error rate and seed */
+	int32		share;			/* so many keys share a filter; 0: each has its own */
 } FavDefinition;
 
 /* What the WHEN clause of a trigger says. */
@@ -97,10 +99,12 @@ typedef struct FavAttachment
 	Oid			owner;			/* of both tables; all queries run as this role */
 	FavColumn	key;			/* of the source */
 	FavColumn	element;
-	FavKind		kind;			/* of the elements */
+	FavKind		kind;			/* of what the filters hold */
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
+	int32		share;			/* so many keys share a filter; 0: each has its own */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
+	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
 	TypeCacheEntry *element_type;
 	TupleDesc	pair;			/* (key, element) */
 	bool		is_source_locked;	/* since the attachment was asked for */
@@ -119,7 +123,7 @@ extern List *fav_read_triggers(Oid schema, Oid relation);
 /* columns.c: the columns of key and element */
 extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
 extern FavKind fav_kind_of_column(const FavColumn *column);
-extern TypeCacheEntry *fav_key_type(const FavColumn *column);
+extern TypeCacheEntry *fav_key_type(Oid key);
 extern bool fav_has_unique_pairs(FavAttachment *attachment);
 
 /* attachment.c: what the catalogs say of an attachment, and whether it can be kept */
@@ -134,6 +138,7 @@ typedef struct FavObstacle
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
 pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);
+extern List *fav_list_family(Oid source);
 extern List *fav_list_levels(Oid schema, Oid source);
 extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 
@@ -169,12 +174,19 @@ extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int expected, 
 							 Oid *types, Datum *values);
 
 /* objects.c: the table, view, function and triggers of an attachment */
-extern Oid	fav_create_objects(FavAttachment *attachment, const char *view_name,
-							   const char *levels_name);
+extern Oid	fav_create_objects(FavAttachment *attachment, const char *key_name,
+							   const char *view_name, const char *levels_name);
 extern void fav_create_triggers(const FavAttachment *attachment);
 extern void fav_drop_objects(Oid schema, Oid source, Oid levels);
 extern bool fav_is_active(Oid schema, Oid source, Oid levels);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
+
+/* mapping.c: from a row of the source to the key of its filter, and to its hash */
+extern FavKind fav_kind_of_row(const FavAttachment *attachment);
+extern int64 fav_integer(Oid type, Datum value);
+extern Datum fav_filter_key(const FavAttachment *attachment, Datum key);
+extern void fav_filter_range(const FavAttachment *attachment, Datum filter_key, Datum *range);
+extern uint64_t fav_hash_row(const FavAttachment *attachment, Datum key, Datum element);
 
 /* reconcile.c: making the filter of one key agree with the source */
 
@@ -188,28 +200,18 @@ typedef enum FavKnown
 
 typedef struct FavKey FavKey;
 
-extern FavKey *fav_open_key(FavAttachment *attachment, Datum key, FavKnown known);
-extern void fav_touch_element(FavKey *key, Datum element);
+extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known);
+extern void fav_touch_row(FavKey *key, Datum row_key, Datum element);
 extern void fav_reconcile_key(FavKey *key);
-extern void fav_rebuild_key(FavAttachment *attachment, Datum key);
+extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 
 /* collect.c: the triggers */
 extern void fav_forget_known(void);
 
 /* rebuild.c: filters from the source */
-extern void fav_build_key(FavAttachment *attachment, Datum key, Datum *base, Datum *recent);
+extern void fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base,
+						  Datum *recent);
 extern void fav_build_all(FavAttachment *attachment);
 extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
-
-/* An element as the functions of its kind take it. */
-static inline uint64_t
-fav_hash_element(const FavAttachment *attachment, Datum element)
-{
-	if (attachment->element.type == INT2OID)
-		element = Int64GetDatum((int64) DatumGetInt16(element));
-	else if (attachment->element.type == INT4OID)
-		element = Int64GetDatum((int64) DatumGetInt32(element));
-	return fav_hash_datum(attachment->kind, element, attachment->params.seed);
-}
 
 #endif							/* FAV_ATTACH_H */

@@ -8,10 +8,14 @@
  */
 #include "attach.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -53,6 +57,35 @@ fav_is_in_family(Oid relation, Oid source)
 		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
 		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) &&
 		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
+}
+
+/*
+ * The source with its partitions and children, from the catalog alone: no lock is taken, and a
+ * relation that is dropped at this moment is no error.
+ */
+List *
+fav_list_family(Oid source)
+{
+	List	   *family = list_make1_oid(source);
+	Relation	catalog = table_open(InheritsRelationId, AccessShareLock);
+	int			i;
+
+	for (i = 0; i < list_length(family); i++)
+	{
+		ScanKeyData key;
+		SysScanDesc scan;
+		HeapTuple	tuple;
+
+		ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber, F_OIDEQ,
+					ObjectIdGetDatum(list_nth_oid(family, i)));
+		scan = systable_beginscan(catalog, InheritsParentIndexId, true, NULL, 1, &key);
+		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+			family = list_append_unique_oid(family,
+											((Form_pg_inherits) GETSTRUCT(tuple))->inhrelid);
+		systable_endscan(scan);
+	}
+	table_close(catalog, AccessShareLock);
+	return family;
 }
 
 /* The levels tables of a source. */
@@ -154,7 +187,7 @@ check_family(const FavAttachment *attachment)
 	const FavObstacle *found = check_relation(attachment, attachment->levels);
 	ListCell   *cell;
 
-	foreach(cell, find_all_inheritors(attachment->source, NoLock, NULL))
+	foreach(cell, fav_list_family(attachment->source))
 	{
 		Oid			relation = lfirst_oid(cell);
 
@@ -188,7 +221,8 @@ check_levels(const FavAttachment *attachment)
 		get_attname(levels, FAV_LEVELS_KEY, true) != NULL)
 	{
 		get_atttypetypmodcoll(levels, FAV_LEVELS_KEY, &type, &modifier, &collation);
-		if (OidIsValid(type) && getBaseType(type) == attachment->key.type && collation == attachment->key.collation &&
+		if (OidIsValid(type) && getBaseType(type) == attachment->filter_key_type->type_id &&
+			collation == attachment->key.collation &&
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema))
@@ -234,8 +268,10 @@ find_columns(FavAttachment *attachment)
 		return obstacle(ATTACH_AGAIN,
 						psprintf("table \"%s\" has lost its row triggers for \"%s\"",
 								 name_of(source), name_of(attachment->levels)));
-	attachment->key_type = fav_key_type(&attachment->key);
-	attachment->kind = fav_kind_of_column(&attachment->element);
+	attachment->key_type = fav_key_type(attachment->key.type);
+	attachment->filter_key_type = attachment->share == 0 ? attachment->key_type :
+		fav_key_type(INT8OID);
+	attachment->kind = fav_kind_of_row(attachment);
 	if (attachment->key_type == NULL || attachment->kind == FAV_KIND_NONE)
 		return obstacle(ATTACH_AGAIN,
 						psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
@@ -257,11 +293,13 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle("Set the default of its column recent again, or drop the triggers that name it.",
+		return obstacle("Set the default of its column recent again, or drop the triggers that"
+						" name it.",
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;
 	attachment->params = definition.params;
+	attachment->share = definition.share;
 	attachment->owner = fav_owner_of(definition.source);
 	found = find_columns(attachment);
 	if (found == NULL)

@@ -221,14 +221,30 @@ sort_pairs(SortedPairs *pairs)
 	tuplesort_performsort(pairs->sort);
 }
 
-static bool
-is_of_key(const SortedPairs *pairs, Datum key)
+/* The key of the filter that the pair at hand belongs to. */
+static Datum
+filter_key(const SortedPairs *pairs)
 {
 	bool		isnull;
 
-	return DatumGetInt32(FunctionCall2Coll(&pairs->attachment->key_type->cmp_proc_finfo,
+	return fav_filter_key(pairs->attachment, slot_getattr(pairs->slot, 1, &isnull));
+}
+
+static bool
+is_of_filter(const SortedPairs *pairs, Datum key)
+{
+	return DatumGetInt32(FunctionCall2Coll(&pairs->attachment->filter_key_type->cmp_proc_finfo,
 										   pairs->attachment->key.collation, key,
-										   slot_getattr(pairs->slot, 1, &isnull))) == 0;
+										   filter_key(pairs))) == 0;
+}
+
+static void
+touch_pair(FavKey *row, TupleTableSlot *pair)
+{
+	bool		isnull;
+	Datum		key = slot_getattr(pair, 1, &isnull);
+
+	fav_touch_row(row, key, slot_getattr(pair, 2, &isnull));
 }
 
 static FavKnown
@@ -248,8 +264,8 @@ fav_forget_known(void)
 }
 
 /*
- * Key by key.  A trigger of the levels table may change the source in between, so what is
- * known is found out for each key.
+ * Filter by filter.  A trigger of the levels table may change the source in between, so what is
+ * known is found out for each of them.
  */
 static void
 reconcile_pairs(SortedPairs *pairs, bool is_known)
@@ -262,9 +278,8 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 
 	while (more)
 	{
-		bool		isnull;
-		Datum		key = datumCopy(slot_getattr(pairs->slot, 1, &isnull),
-									attachment->key_type->typbyval, attachment->key_type->typlen);
+		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
+									attachment->filter_key_type->typlen);
 		FavKey	   *row = fav_open_key(attachment, key,
 									   is_known ? what_is_known(pairs->collection) : FAV_UNKNOWN);
 
@@ -272,9 +287,9 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 		{
 			CHECK_FOR_INTERRUPTS();
 			if (row != NULL)
-				fav_touch_element(row, slot_getattr(pairs->slot, 2, &isnull));
+				touch_pair(row, pairs->slot);
 			more = next_pair(pairs);
-		} while (more && is_of_key(pairs, key));
+		} while (more && is_of_filter(pairs, key));
 		if (row != NULL)
 			fav_reconcile_key(row);
 		MemoryContextReset(per_key);
@@ -335,7 +350,7 @@ reconcile_collection(Collection *collection)
 }
 
 /*
- * Before commit.  Tables may have gone since the pairs were collected.  Triggers of the levels
+ * Before commit.  Tables, or the extension, may have gone since the pairs were collected.  Triggers of the levels
  * table cannot be deferred: PostgreSQL refuses that to who acts as somebody else.
  */
 static void
@@ -346,7 +361,8 @@ reconcile_all(void)
 		Collection *collection = linitial(collections);
 
 		PushActiveSnapshot(GetTransactionSnapshot());
-		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->source)) &&
+		if (OidIsValid(get_func_namespace(collection->function)) &&
+			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->source)) &&
 			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->levels)))
 			reconcile_collection(collection);
 		else
@@ -408,12 +424,16 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 					void *arg pg_attribute_unused())
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
+	MemoryContext old;
 	List	   *all;
 	ListCell   *cell;
 
 	if (collections == NIL ||
 		(event != SUBXACT_EVENT_PRE_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
 		return;
+
+	/* The subtransaction's own context would be kept if anything was ever put there. */
+	old = MemoryContextSwitchTo(TopTransactionContext);
 	all = list_copy(collections);
 	foreach(cell, all)
 	{
@@ -434,6 +454,7 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 			collection->nest_level = nest_level - 1;
 	}
 	list_free(all);
+	MemoryContextSwitchTo(old);
 }
 
 static void

@@ -56,15 +56,14 @@ fav_kind_of_column(const FavColumn *column)
 	}
 }
 
-/* The type of a column's keys; NULL if they cannot be compared as a btree does. */
+/* The type of keys; NULL if they cannot be compared as a btree does. */
 TypeCacheEntry *
-fav_key_type(const FavColumn *column)
+fav_key_type(Oid key)
 {
-	TypeCacheEntry *type = lookup_type_cache(column->type,
-											 TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
+	TypeCacheEntry *type = lookup_type_cache(key, TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
 											 TYPECACHE_LT_OPR | TYPECACHE_CMP_PROC_FINFO);
 
-	return type->typtype != TYPTYPE_COMPOSITE && column->type != RECORDOID &&
+	return type->typtype != TYPTYPE_COMPOSITE && key != RECORDOID &&
 		OidIsValid(type->btree_opf) && OidIsValid(type->eq_opr) &&
 		OidIsValid(type->lt_opr) && OidIsValid(type->cmp_proc_finfo.fn_oid) ? type : NULL;
 }

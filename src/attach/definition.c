@@ -5,7 +5,7 @@
  * The levels table says whose filters it has, and how they are made.  The default of its
  * column recent is an empty filter:
  *
- *		fav_recent('hidden_posts'::regclass, 0.01, 0)
+ *		fav_recent('hidden_posts'::regclass, 0.01, 0, 0)
  *
  * Only the owner of the table can write that, it costs nothing when rows are written, and a
  * dump restores it together with the table.
@@ -58,8 +58,8 @@ fav_make_recent(const FavParams *params)
 }
 
 /*
- * fav_recent(source, error_rate, seed): an empty filter.  The source is for those who read
- * the expression.
+ * fav_recent(source, error_rate, seed, share): an empty filter.  Source and share are for
+ * those who read the expression.
  */
 Datum
 fav_recent(PG_FUNCTION_ARGS)
@@ -104,14 +104,14 @@ read_default(Oid relation, AttrNumber number)
 bool
 fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 {
-	Oid			types[3] = {REGCLASSOID, FLOAT8OID, INT8OID};
+	Oid			types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT4OID};
 	Node	   *expression = read_default(levels, FAV_LEVELS_RECENT);
-	Datum		values[3];
+	Datum		values[4];
 	ListCell   *cell;
 	int			i = 0;
 
 	if (expression == NULL || !IsA(expression, FuncExpr) ||
-		((FuncExpr *) expression)->funcid != function_oid(schema, "fav_recent", 3, types))
+		((FuncExpr *) expression)->funcid != function_oid(schema, "fav_recent", 4, types))
 		return false;
 	foreach(cell, ((FuncExpr *) expression)->args)
 	{
@@ -125,7 +125,8 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
-	return true;
+	definition->share = DatumGetInt32(values[3]);
+	return definition->share >= 0;
 }
 
 /*

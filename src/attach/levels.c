@@ -149,11 +149,11 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 	uint64_t	hash;
 	bool		in_middle;
 
-	if (PG_ARGISNULL(ELEMENT))
+	if (fav_element_is_null(fcinfo, kind, ELEMENT))
 		PG_RETURN_NULL();
 	if (!get_recent(fcinfo, &recent))
 		PG_RETURN_BOOL(false);
-	hash = fav_hash_for(&recent.params, kind, PG_GETARG_DATUM(ELEMENT));
+	hash = fav_hash_argument(fcinfo, kind, ELEMENT, &recent.params);
 	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) :
 		fav_contains(&recent, hash))
 		PG_RETURN_BOOL(true);
@@ -180,6 +180,7 @@ FAV_LEVELS_FUNCTION(int8, FAV_KIND_INTEGER);
 FAV_LEVELS_FUNCTION(text, FAV_KIND_TEXT);
 FAV_LEVELS_FUNCTION(uuid, FAV_KIND_UUID);
 FAV_LEVELS_FUNCTION(bytea, FAV_KIND_BYTES);
+FAV_LEVELS_FUNCTION(pair, FAV_KIND_PAIR);
 
 /* The value of a stack.  Base is copied from where it is, block by block. */
 static Datum

@@ -62,7 +62,9 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 	nulls[3] = !OidIsValid(view);
 	values[4] = ObjectIdGetDatum(levels);
 	values[5] = Float8GetDatum(attachment.params.error_rate);
-	values[6] = BoolGetDatum(found == NULL && fav_is_active(schema, attachment.source, levels));
+	values[6] = Int32GetDatum(attachment.share);
+	nulls[6] = attachment.share == 0;
+	values[7] = BoolGetDatum(found == NULL && fav_is_active(schema, attachment.source, levels));
 	return true;
 }
 
@@ -90,8 +92,8 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 	context = SRF_PERCALL_SETUP();
 	for (; context->call_cntr < context->max_calls; context->call_cntr++)
 	{
-		Datum		values[7];
-		bool		nulls[7] = {false};
+		Datum		values[8];
+		bool		nulls[8] = {false};
 
 		if (describe(schema, list_nth_oid(context->user_fctx, (int) context->call_cntr), values,
 					 nulls))

@@ -21,6 +21,7 @@
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
+#include "funcapi.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_func.h"
 #include "storage/lmgr.h"
@@ -57,7 +58,7 @@ static const TriggerShape shapes[] = {
 	},
 	{
 		"update", "UPDATE", true, TRIGGER_TYPE_UPDATE,
-		LEVELS " AND (OLD.{k}{::key} {=} NEW.{k}{::key} AND"
+		LEVELS " AND (OLD.{k}{::k} {=} NEW.{k}{::k} AND"
 		" OLD.{e}{collate} OPERATOR(pg_catalog.=) NEW.{e}{collate}) IS NOT TRUE"
 	},
 	{
@@ -179,7 +180,7 @@ fav_is_active(Oid schema, Oid source, Oid levels)
 
 	if (!has_unique_key(levels))
 		return false;
-	foreach(cell, find_all_inheritors(source, NoLock, NULL))
+	foreach(cell, fav_list_family(source))
 	{
 		List	   *triggers = fav_read_triggers(schema, lfirst_oid(cell));
 
@@ -235,11 +236,13 @@ column_type(Oid relation, AttrNumber number)
  * names the source, so that this cannot be dropped without it.  Returns the levels table.
  */
 Oid
-fav_create_objects(FavAttachment *attachment, const char *view_name, const char *levels_name)
+fav_create_objects(FavAttachment *attachment, const char *key_name, const char *view_name,
+				   const char *levels_name)
 {
 	Oid			source = attachment->source;
+	bool		is_shared = attachment->share > 0;
 	const char *fav = fav_query(attachment, "{fav}");
-	const char *k = fav_query(attachment, "{k}");
+	const char *k = quote_identifier(key_name);
 	const char *namespace = get_namespace_name(get_rel_namespace(source));
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
 	const char *view = quote_qualified_identifier(namespace, view_name);
@@ -249,12 +252,13 @@ fav_create_objects(FavAttachment *attachment, const char *view_name, const char 
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
 					 " recent %s.fav NOT NULL DEFAULT"
 					 " %s.fav_recent(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
-					 " '" INT64_FORMAT "'::pg_catalog.int8))"
+					 " '" INT64_FORMAT "'::pg_catalog.int8, %d))"
 					 " WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, k,
-					 column_type(source, attachment->key.number), fav, fav, fav, fav,
-					 fav_query(attachment, "{'source'}"), DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
-					 (int64) attachment->params.seed));
+					 is_shared ? "pg_catalog.int8" : column_type(source, attachment->key.number),
+					 fav, fav, fav, fav, fav_query(attachment, "{'source'}"),
+					 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
+					 (int64) attachment->params.seed, attachment->share));
 
 	/* It must stay in the row: that is what makes a write cheap. */
 	fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
@@ -265,12 +269,13 @@ fav_create_objects(FavAttachment *attachment, const char *view_name, const char 
 					 " SELECT l.%s, %s.fav_stack(l.base, l.middle, l.recent) AS filter FROM %s l"
 					 " WHERE %s::pg_catalog.regclass IS NOT NULL",
 					 view, k, fav, levels, fav_query(attachment, "{'source'}")));
-	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, element %s)"
+	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, %selement %s)"
 					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
 					 quote_identifier(namespace), levels,
+					 is_shared ? "key pg_catalog.int8, " : "",
 					 fav_element_type_name(attachment->kind),
 					 psprintf("%s.fav_contains((levels).base, (levels).middle, (levels).recent,"
-							  " element)", fav)));
+							  " %selement)", fav, is_shared ? "key, " : "")));
 	return get_relname_relid(levels_name, get_rel_namespace(source));
 }
 
@@ -354,16 +359,23 @@ fav_view_of_levels(Oid schema, Oid levels)
 	return found;
 }
 
+/* Is it fav_contains(levels, ..., element)?  The owner may have made others of this name. */
 static bool
 is_our_function(Oid function, Oid owner)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool		is_ours;
+	int			count;
+	Oid		   *types;
+	char	  **names;
+	char	   *modes;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
+	count = get_func_arg_info(tuple, &types, &names, &modes);
 	is_ours = strcmp(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname), "fav_contains") == 0 &&
-		((Form_pg_proc) GETSTRUCT(tuple))->proowner == owner;
+		((Form_pg_proc) GETSTRUCT(tuple))->proowner == owner && count > 1 && names != NULL &&
+		strcmp(names[0], "levels") == 0 && strcmp(names[count - 1], "element") == 0;
 	ReleaseSysCache(tuple);
 	return is_ours;
 }

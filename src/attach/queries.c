@@ -23,6 +23,7 @@ fav_element_type_name(FavKind kind)
 	switch (kind)
 	{
 		case FAV_KIND_INTEGER:
+		case FAV_KIND_PAIR:
 			return "pg_catalog.int8";
 		case FAV_KIND_TEXT:
 			return "pg_catalog.text";
@@ -67,6 +68,47 @@ equality(const FavAttachment *attachment)
 	return text;
 }
 
+/* What makes a value of a domain fit for the equality of keys. */
+static const char *
+key_cast(const FavAttachment *attachment)
+{
+	return attachment->key.is_domain ?
+		psprintf("::%s", format_type_extended(attachment->key.type, -1,
+											  FORMAT_TYPE_FORCE_QUALIFY)) : "";
+}
+
+/*
+ * The two forms of an attachment (mapping.c) in SQL, for given expressions of key and
+ * element: the key of the filter; what the filter holds; and which rows of the source are
+ * of the filter whose first key is $1 and whose last key is $2.
+ */
+
+static const char *
+filter_key(const FavAttachment *attachment, const char *key)
+{
+	return attachment->share == 0 ? key :
+		psprintf("%s.fav_group(%s::pg_catalog.int8, %d)",
+				 quote_identifier(get_namespace_name(attachment->schema)), key,
+				 attachment->share);
+}
+
+static const char *
+held_by_filter(const FavAttachment *attachment, const char *key, const char *element)
+{
+	const char *type = fav_element_type_name(attachment->kind);
+
+	return attachment->share == 0 ? psprintf("%s::%s", element, type) :
+		psprintf("%s::%s, %s::%s", key, type, element, type);
+}
+
+static const char *
+is_of_filter(const FavAttachment *attachment)
+{
+	return fav_query(attachment, attachment->share == 0 ? "{k}{::k} {=} $1" :
+					 "{k}{::k} OPERATOR(pg_catalog.>=) $1 AND"
+					 " {k}{::k} OPERATOR(pg_catalog.<=) $2");
+}
+
 /* What a word in braces stands for; NULL if it is none of ours. */
 static const char *
 replacement(const FavAttachment *attachment, const char *word)
@@ -82,11 +124,24 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "'source'") == 0)
 		return quote_literal_cstr(fav_relation_name(attachment->source));
 
-	/* columns of the source */
+	/* columns of the source, and what they mean for a filter */
 	if (strcmp(word, "k") == 0)
 		return quote_identifier(NameStr(attachment->key.name));
 	if (strcmp(word, "e") == 0)
 		return quote_identifier(NameStr(attachment->element.name));
+	if (strcmp(word, "filter key") == 0)
+		return filter_key(attachment, fav_query(attachment, "{k}"));
+	if (strcmp(word, "held") == 0)
+		return held_by_filter(attachment, fav_query(attachment, "{k}"),
+							  fav_query(attachment, "{e}"));
+	if (strcmp(word, "is of filter") == 0)
+		return is_of_filter(attachment);
+
+	/* the same for a table s of (key, element) */
+	if (strcmp(word, "s.filter key") == 0)
+		return filter_key(attachment, "s.key");
+	if (strcmp(word, "s.held") == 0)
+		return held_by_filter(attachment, "s.key", "s.element");
 
 	/* columns of the levels table, which are known by their place */
 	if (strcmp(word, "key") == 0)
@@ -98,13 +153,13 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "recent") == 0)
 		return levels_column(attachment, FAV_LEVELS_RECENT);
 
-	/* the equality of keys, and what makes a key of a domain fit for it */
+	/* the equality of keys, and what makes keys of source and levels fit for it */
 	if (strcmp(word, "=") == 0)
 		return equality(attachment);
+	if (strcmp(word, "::k") == 0)
+		return key_cast(attachment);
 	if (strcmp(word, "::key") == 0)
-		return attachment->key.is_domain ?
-			psprintf("::%s", format_type_extended(attachment->key.type, -1,
-												  FORMAT_TYPE_FORCE_QUALIFY)) : "";
+		return attachment->share == 0 ? key_cast(attachment) : "";
 
 	/* the type of elements, and what makes them the same if their bytes are */
 	if (strcmp(word, "::element") == 0)
@@ -154,8 +209,8 @@ fav_query(const FavAttachment *attachment, const char *text)
 	" AND {key}{::key} {=} $1"
 
 /*
- * Parameters: k is a key, e an array of elements, f a filter, t a ctid, x an xmin, r an error
- * rate, s a seed.
+ * Parameters: k is a key, l the key of a filter, e an array of elements, f a filter, t a ctid,
+ * x an xmin, r an error rate, s a seed.
  */
 static const struct
 {
@@ -165,29 +220,29 @@ static const struct
 {
 	[FAV_QUERY_LOCK] = {
 		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin FROM ONLY {levels}"
-		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "k"
+		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
 		"INSERT INTO {levels} ({key}, {base}, {recent}) VALUES ($1, $2, $3)"
-		" ON CONFLICT ({key}) DO NOTHING", "kff"
+		" ON CONFLICT ({key}) DO NOTHING", "lff"
 	},
 	[FAV_QUERY_SET_RECENT] = {
-		"UPDATE ONLY {levels} SET {recent} = $4" THIS_VERSION, "ktxf"
+		"UPDATE ONLY {levels} SET {recent} = $4" THIS_VERSION, "ltxf"
 	},
 	[FAV_QUERY_SET_MIDDLE] = {
-		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5" THIS_VERSION, "ktxff"
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5" THIS_VERSION, "ltxff"
 	},
 	[FAV_QUERY_SET_BASE] = {
 		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
-		"ktxfff"
+		"ltxfff"
 	},
 	[FAV_QUERY_LOOK_UP] = {
-		"SELECT {e} FROM {source} WHERE {k}{::key} {=} $1 AND {e} OPERATOR(pg_catalog.=) ANY ($2)",
+		"SELECT {e} FROM {source} WHERE {k}{::k} {=} $1 AND {e} OPERATOR(pg_catalog.=) ANY ($2)",
 		"ke"
 	},
 	[FAV_QUERY_BUILD] = {
-		"SELECT {fav}.fav_base({e}{::element}, $2, $3) FROM {source}"
-		" WHERE {k}{::key} {=} $1 AND {e} IS NOT NULL", "krs"
+		"SELECT {fav}.fav_base({held}, $3, $4) FROM {source}"
+		" WHERE {is of filter} AND {e} IS NOT NULL", "llrs"
 	},
 };
 
@@ -198,6 +253,8 @@ parameter_type(const FavAttachment *attachment, char parameter)
 	{
 		case 'k':
 			return attachment->key.type;
+		case 'l':
+			return attachment->filter_key_type->type_id;
 		case 'e':
 			return get_array_type(attachment->element.type);
 		case 't':

@@ -21,15 +21,15 @@ PG_FUNCTION_INFO_V1(fav_rebuild);
 
 /* The levels of a key from the source as it is now.  Few elements are all in recent. */
 void
-fav_build_key(FavAttachment *attachment, Datum key, Datum *base, Datum *recent)
+fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base, Datum *recent)
 {
-	Datum		values[3];
+	Datum		values[4];
 	Datum		filter;
 	bool		isnull;
 
-	values[0] = key;
-	values[1] = Float8GetDatum(attachment->params.error_rate);
-	values[2] = Int64GetDatum((int64) attachment->params.seed);
+	fav_filter_range(attachment, filter_key, values);
+	values[2] = Float8GetDatum(attachment->params.error_rate);
+	values[3] = Int64GetDatum((int64) attachment->params.seed);
 	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
 	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	*base = FAV_NO_LEVEL;
@@ -65,7 +65,7 @@ fav_build_all(FavAttachment *attachment)
 		" (SELECT a.key, a.filter,"
 		"  {fav}.fav_count(a.filter) OPERATOR(pg_catalog.>) " CppAsString2(FAV_RECENT_MAX)
 		"  AS is_large FROM"
-		"  (SELECT {k} AS key, {fav}.fav_base({e}{::element}, $1, $2) AS filter FROM {source}"
+		"  (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM {source}"
 		"   WHERE {k} IS NOT NULL AND {e} IS NOT NULL GROUP BY 1) a) b"),
 						  SPI_OK_INSERT, 3, types, values);
 }
@@ -124,7 +124,8 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	else
 	{
 		LockRelationOid(attachment->levels, RowExclusiveLock);
-		fav_rebuild_key(attachment, read_key(attachment, PG_GETARG_DATUM(1)));
+		fav_rebuild_key(attachment,
+						fav_filter_key(attachment, read_key(attachment, PG_GETARG_DATUM(1))));
 	}
 	fav_become_caller(&role);
 	PG_RETURN_VOID();

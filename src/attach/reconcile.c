@@ -54,8 +54,9 @@ typedef struct Hashes
 struct FavKey
 {
 	FavAttachment *attachment;
-	Datum		key;
-	FavKnown	known;			/* of its touched elements */
+	Datum		key;			/* of the filter */
+	FavKnown	known;			/* of its touched rows */
+	bool		is_built_anew;	/* whatever its levels are: they may be damaged */
 
 	/* Its row. */
 	bool		is_locked;
@@ -69,12 +70,13 @@ struct FavKey
 	FavCache	base_cache;		/* for those that are */
 	FavCache	middle_cache;
 
-	/* Its touched elements, by their hashes: those in the source, and the others. */
+	/* Its touched rows, by their hashes: those in the source, and the others. */
 	Hashes		present;
 	Hashes		absent;
 
-	/* Elements that are yet to be looked up. */
+	/* Elements that are yet to be looked up, and the key that they belong to. */
 	MemoryContext batch;
+	Datum		row_key;
 	Datum	   *elements;
 	int			nelements;
 	int			allocated;
@@ -205,7 +207,8 @@ lock_row(FavKey *key)
 		TupleDesc	descriptor = SPI_tuptable->tupdesc;
 		bool		isnull;
 
-		open_levels(key, tuple, descriptor);
+		if (!key->is_built_anew)
+			open_levels(key, tuple, descriptor);
 		key->tid = *(ItemPointer) DatumGetPointer(heap_getattr(tuple, FAV_LEVELS_RECENT + 1,
 															   descriptor, &isnull));
 		key->xmin = DatumGetTransactionId(heap_getattr(tuple, FAV_LEVELS_RECENT + 2, descriptor,
@@ -228,8 +231,8 @@ fetch_row(FavKey *key, Relation levels)
 	HeapTuple	tuple;
 
 	ScanKeyEntryInitialize(&scan_key, 0, FAV_LEVELS_KEY, BTEqualStrategyNumber, InvalidOid,
-						   attachment->key.collation, get_opcode(attachment->key_type->eq_opr),
-						   key->key);
+						   attachment->key.collation,
+						   get_opcode(attachment->filter_key_type->eq_opr), key->key);
 	CommandCounterIncrement();
 	PushCopiedSnapshot(GetTransactionSnapshot());
 	UpdateActiveSnapshotCommandId();
@@ -373,7 +376,7 @@ look_up(FavKey *key)
 
 	if (key->nelements == 0)
 		return;
-	values[0] = key->key;
+	values[0] = key->row_key;
 	values[1] = PointerGetDatum(construct_array(key->elements, key->nelements,
 												attachment->element.type, type->typlen,
 												type->typbyval, type->typalign));
@@ -384,14 +387,14 @@ look_up(FavKey *key)
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1,
 											&isnull);
 
-		append(&found, fav_hash_element(attachment, element));
+		append(&found, fav_hash_row(attachment, key->row_key, element));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
 	sort_hashes(&found);
 	for (i = 0; i < (uint64) key->nelements; i++)
 	{
-		uint64_t	hash = fav_hash_element(attachment, key->elements[i]);
+		uint64_t	hash = fav_hash_row(attachment, key->row_key, key->elements[i]);
 
 		append(includes(&found, hash) ? &key->present : &key->absent, hash);
 	}
@@ -401,25 +404,36 @@ look_up(FavKey *key)
 	MemoryContextReset(key->batch);
 }
 
-/* An element of the key was touched. */
+/*
+ * A row of the filter was touched.  Rows come in the order of their keys, and those of one key
+ * are looked up together.
+ */
 void
-fav_touch_element(FavKey *key, Datum element)
+fav_touch_row(FavKey *key, Datum row_key, Datum element)
 {
-	const TypeCacheEntry *type = key->attachment->element_type;
+	const FavAttachment *attachment = key->attachment;
+	const TypeCacheEntry *type = attachment->element_type;
 	MemoryContext old;
 
 	if (key->known != FAV_UNKNOWN)
 	{
 		append(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
-			   fav_hash_element(key->attachment, element));
+			   fav_hash_row(attachment, row_key, element));
 		return;
 	}
+	if (attachment->share > 0 && key->nelements > 0 &&
+		fav_integer(attachment->key.type, row_key) !=
+		fav_integer(attachment->key.type, key->row_key))
+		look_up(key);
 	if (key->nelements == key->allocated)
 	{
 		key->allocated *= 2;
 		key->elements = repalloc(key->elements, key->allocated * sizeof(Datum));
 	}
 	old = MemoryContextSwitchTo(key->batch);
+	if (key->nelements == 0)
+		key->row_key = datumCopy(row_key, attachment->key_type->typbyval,
+								 attachment->key_type->typlen);
 	key->elements[key->nelements++] = datumCopy(element, type->typbyval, type->typlen);
 	MemoryContextSwitchTo(old);
 	if (key->nelements == LOOK_UP_BATCH ||
@@ -684,12 +698,12 @@ reconcile(FavKey *key)
  * now, fresh from the source.  As the owner; what it takes is in the current memory context.
  */
 FavKey *
-fav_open_key(FavAttachment *attachment, Datum key, FavKnown known)
+fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known)
 {
 	FavKey	   *opened = palloc0(sizeof(FavKey));
 
 	opened->attachment = attachment;
-	opened->key = key;
+	opened->key = filter_key;
 	opened->known = known;
 	opened->is_locked = known == FAV_UNKNOWN;
 	if (!open_row(opened))
@@ -721,12 +735,16 @@ fav_reconcile_key(FavKey *key)
 		(void) reconcile(key);
 }
 
-/* Build the filter of a key anew from the source.  As the owner. */
+/* Build a filter anew from the source.  As the owner. */
 void
-fav_rebuild_key(FavAttachment *attachment, Datum key)
+fav_rebuild_key(FavAttachment *attachment, Datum filter_key)
 {
-	FavKey	   *opened = fav_open_key(attachment, key, FAV_UNKNOWN);
+	FavKey	   *key = palloc0(sizeof(FavKey));
 
-	if (opened != NULL)
-		rebuild(opened);
+	key->attachment = attachment;
+	key->key = filter_key;
+	key->is_locked = true;
+	key->is_built_anew = true;
+	if (read_or_insert(key))
+		rebuild(key);
 }

@@ -42,6 +42,8 @@ probe_expression(FavKind kind)
 	{
 		case FAV_KIND_INTEGER:
 			return "pg_catalog.hashint8extended(n, 4711)";
+		case FAV_KIND_PAIR:
+			return "pg_catalog.hashint8extended(n, 4711), n";
 		case FAV_KIND_TEXT:
 			return "pg_catalog.concat('fav_verify ', n)";
 		case FAV_KIND_UUID:
@@ -58,20 +60,19 @@ static const char verify_query[] =
 "  COALESCE(pg_catalog.sum(k.elements), 0)::pg_catalog.int8 AS elements,"
 "  COALESCE(pg_catalog.sum(k.missing), 0)::pg_catalog.int8 AS missing FROM"
 "  (SELECT pg_catalog.count(*) AS elements, pg_catalog.count(*) FILTER"
-"   (WHERE NOT {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, s.element)) AS missing FROM"
+"   (WHERE NOT {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, {s.held})) AS missing FROM"
 "   (SELECT DISTINCT {k} AS key, {e}{::element}{collate} AS element FROM {source}"
 "    WHERE {k} IS NOT NULL AND {e} IS NOT NULL) s"
-"   LEFT JOIN ONLY {levels} l ON l.{key}{::key} {=} s.key{::key} GROUP BY s.key) k) p,"
-" (SELECT pg_catalog.avg(CASE WHEN"
-"   {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, c.probe)"
-"   THEN 1.0 ELSE 0.0 END)::pg_catalog.float8 AS rate FROM"
-"  (SELECT * FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") l, (";
+"   LEFT JOIN ONLY {levels} l ON l.{key}{::key} {=} {s.filter key}{::key} GROUP BY s.key) k) p,"
+" (SELECT pg_catalog.avg(CASE WHEN {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, ";
 
 /* As many probes for each of them as make PROBES in all. */
 static const char probes_query[] =
-" AS probe FROM pg_catalog.generate_series(1::pg_catalog.int8,"
-" (SELECT " CppAsString2(PROBES) " OPERATOR(pg_catalog./) GREATEST(1, pg_catalog.count(*)) FROM"
-"  (SELECT FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") c)) n) c) q";
+")  THEN 1.0 ELSE 0.0 END)::pg_catalog.float8 AS rate FROM"
+"  (SELECT * FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") l,"
+"  pg_catalog.generate_series(1::pg_catalog.int8,"
+"  (SELECT " CppAsString2(PROBES) " OPERATOR(pg_catalog./) GREATEST(1, pg_catalog.count(*)) FROM"
+"   (SELECT FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") c)) n) q";
 
 /*
  * Stale elements
@@ -169,9 +170,10 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	int			nlevels = 0;
 	Explained	explained = {NULL, 0, 0};
 	size_t		ntombstones = 0;
-	Oid			key_type = attachment->key.type;
+	Oid			type = attachment->filter_key_type->type_id;
+	Oid			types[2] = {type, type};
+	Datum		range[2];
 	bool		isnull;
-	Datum		key = SPI_getbinval(tuple, descriptor, 1, &isnull);
 	uint64		nrows;
 	uint64		stale = 0;
 	uint64		i;
@@ -180,13 +182,18 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	for (level = 0; level < 3; level++)
 		if (open_level(tuple, descriptor, level + 2, &levels[nlevels]))
 			ntombstones += levels[nlevels++].ntombstones;
-	nrows = fav_execute_in(snapshot, elements_query, SPI_OK_SELECT, 1, &key_type, &key);
+	fav_filter_range(attachment, SPI_getbinval(tuple, descriptor, 1, &isnull), range);
+	nrows = fav_execute_in(snapshot, elements_query, SPI_OK_SELECT, 2, types, range);
 	explained.hashes = MemoryContextAllocHuge(CurrentMemoryContext,
 											  (ntombstones + nrows + 1) * sizeof(uint64_t));
 	for (i = 0; i < nrows; i++)
-		explained.hashes[explained.count++] =
-			fav_hash_element(attachment, SPI_getbinval(SPI_tuptable->vals[i],
-													   SPI_tuptable->tupdesc, 1, &isnull));
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		Datum		key = SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull);
+		Datum		element = SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &isnull);
+
+		explained.hashes[explained.count++] = fav_hash_row(attachment, key, element);
+	}
 	explained.in_source = explained.count;
 	SPI_freetuptable(SPI_tuptable);
 	for (level = 0; level < nlevels; level++)
@@ -204,7 +211,7 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot)
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav verify",
 												  ALLOCSET_DEFAULT_SIZES);
 	const char *elements_query = fav_query(attachment,
-										   "SELECT {e} FROM {source} WHERE {k}{::key} {=} $1"
+										   "SELECT {k}, {e} FROM {source} WHERE {is of filter}"
 										   " AND {e} IS NOT NULL");
 	uint64		nrows = fav_execute_in(snapshot, fav_query(attachment,
 		"SELECT {key}, {base}, {middle}, {recent} FROM ONLY {levels}"
@@ -262,7 +269,7 @@ fav_verify(PG_FUNCTION_ARGS)
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	stale = Int64GetDatum((int64) count_stale(attachment, snapshot));
 	result = result_row(fcinfo, snapshot,
-						psprintf("%s SELECT %s%s", fav_query(attachment, verify_query),
+						psprintf("%s%s%s", fav_query(attachment, verify_query),
 								 probe_expression(attachment->kind),
 								 fav_query(attachment, probes_query)),
 						1, &type, &stale);

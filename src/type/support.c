@@ -213,7 +213,7 @@ find_function(const char *name, int count, const Oid *types, Oid schema)
 
 /*
  * fav_contains(fav_stack(base, middle, recent), x) is fav_contains(base, middle, recent, x),
- * which copies nothing.  NULL: it is something else.
+ * which copies nothing; x is an element or a pair.  NULL: it is something else.
  */
 static Node *
 contains_levels(FuncExpr *call)
@@ -224,25 +224,25 @@ contains_levels(FuncExpr *call)
 	int			count;
 	bool		is_contained;	/* x <@ filter */
 	FuncExpr   *stack;
-	Oid			types[4];
+	List	   *element;
+	Oid			types[5];
 	Oid			function;
 
 	(void) get_func_signature(call->funcid, &declared, &count);
-	if (!OidIsValid(fav) || count != 2 || list_length(call->args) != 2)
+	if (!OidIsValid(fav) || count < 2 || count > 3 || list_length(call->args) != count)
 		return NULL;
 	is_contained = declared[1] == fav;
 	types[0] = types[1] = types[2] = fav;
 	types[3] = declared[is_contained ? 0 : 1];
+	types[4] = declared[count - 1];
 	stack = list_nth(call->args, is_contained ? 1 : 0);
 	if (!IsA(stack, FuncExpr) || stack->funcid != find_function("fav_stack", 3, types, schema))
 		return NULL;
-	function = find_function("fav_contains", 4, types, schema);
+	function = find_function("fav_contains", 2 + count, types, schema);
 	if (!OidIsValid(function))
 		return NULL;
-	return (Node *) makeFuncExpr(function, BOOLOID,
-								 list_concat_copy(stack->args,
-												  list_make1(list_nth(call->args,
-																	  is_contained ? 0 : 1))),
+	element = list_delete_nth_cell(list_copy(call->args), is_contained ? 1 : 0);
+	return (Node *) makeFuncExpr(function, BOOLOID, list_concat_copy(stack->args, element),
 								 call->funccollid, call->inputcollid, COERCE_EXPLICIT_CALL);
 }
 
