@@ -20,16 +20,6 @@
 #define PREFETCH_DISTANCE	16
 
 bool
-fav_has_tombstone(const FavFilter *filter, uint64_t hash)
-{
-	if (filter->ntombstones == 0)
-		return false;
-	if (fav_tombstones_are_sorted(filter))
-		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
-	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
-}
-
-bool
 fav_contains(const FavFilter *filter, uint64_t hash)
 {
 	return FAV_IS_MEMBER(fav_in_recent(filter, hash), fav_slices_report(filter, hash),
