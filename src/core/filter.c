@@ -19,13 +19,6 @@
 /* So many probes are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
-bool
-fav_contains(const FavFilter *filter, uint64_t hash)
-{
-	return FAV_IS_MEMBER(fav_in_recent(filter, hash), fav_slices_report(filter, hash),
-						 fav_has_tombstone(filter, hash));
-}
-
 void
 fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter)
 {

@@ -48,7 +48,12 @@ fav_has_tombstone(const FavFilter *filter, uint64_t hash)
 	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
 }
 
-extern bool fav_contains(const FavFilter *filter, uint64_t hash);
+static inline bool
+fav_contains(const FavFilter *filter, uint64_t hash)
+{
+	return FAV_IS_MEMBER(fav_in_recent(filter, hash), fav_slices_report(filter, hash),
+						 fav_has_tombstone(filter, hash));
+}
 
 /*
  * A bitmap of the recent hashes.  It spares most hashes that are not among them the search.
