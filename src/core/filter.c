@@ -19,6 +19,16 @@
 /* So many probes are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
+bool
+fav_has_tombstone(const FavFilter *filter, uint64_t hash)
+{
+	if (filter->ntombstones == 0)
+		return false;
+	if (fav_tombstones_are_sorted(filter))
+		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
+	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
+}
+
 void
 fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter)
 {

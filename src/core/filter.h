@@ -38,15 +38,7 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 }
 
 /* Does the filter have a tombstone for this hash?  The tombstones must be loaded. */
-static inline bool
-fav_has_tombstone(const FavFilter *filter, uint64_t hash)
-{
-	if (filter->ntombstones == 0)
-		return false;
-	if (fav_tombstones_are_sorted(filter))
-		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
-	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
-}
+extern bool fav_has_tombstone(const FavFilter *filter, uint64_t hash);
 
 static inline bool
 fav_contains(const FavFilter *filter, uint64_t hash)
