@@ -20,7 +20,7 @@ CREATE FUNCTION fav_recv(internal) RETURNS fav
 CREATE FUNCTION fav_send(fav) RETURNS bytea
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- Bits do not compress, and blocks of an uncompressed value can be fetched alone.
+-- The bits do not compress, and a block of an uncompressed value can be fetched alone.
 CREATE TYPE fav (
 	INPUT = fav_in, OUTPUT = fav_out, RECEIVE = fav_recv, SEND = fav_send,
 	INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
@@ -52,21 +52,21 @@ CREATE FUNCTION fav_new(
 ) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
-	'an empty filter; capacity is what its first slice is sized for';
+	'an empty filter; its first slice is sized for the capacity';
 
 --
--- For the planner
+-- Planner support
 --
 
 CREATE FUNCTION fav_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_support(internal) IS
-	'planner support: selectivity and cost of probing a filter';
+	'planner support: selectivity and cost of a probe';
 
 CREATE FUNCTION fav_edit_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_edit_support(internal) IS
-	'support: a PL/pgSQL variable is changed in place';
+	'planner support: PL/pgSQL may change a variable in place';
 
 CREATE FUNCTION fav_restriction_selectivity(internal, oid, internal, int) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -79,7 +79,7 @@ COMMENT ON FUNCTION fav_join_selectivity(internal, oid, internal, smallint, inte
 	'join selectivity of the operators that probe a filter';
 
 --
--- Adding, deleting, probing.  NULL is the empty filter, so none of these is strict.
+-- Adding, deleting, excluding, probing.  NULL is the empty filter, so none of these is strict.
 --
 
 -- bigint
@@ -299,8 +299,8 @@ CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
 
 --
--- Operators.  None takes an array, and there is no fav - text or fav - bytea: without this
--- extension an untyped literal on their left is read as another type, and must remain so.
+-- Operators.  None of them has an array argument, and fav - text and fav - bytea do not exist:
+-- they would change the type of an untyped literal on their left in existing queries.
 --
 
 CREATE OPERATOR @> (LEFTARG = fav, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@,
@@ -345,17 +345,17 @@ CREATE OPERATOR - (LEFTARG = fav, RIGHTARG = uuid, FUNCTION = fav_del);
 COMMENT ON OPERATOR - (fav, uuid) IS 'delete';
 
 --
--- What a filter says about itself
+-- Inspecting a filter
 --
 
 CREATE FUNCTION fav_count(fav) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'fav_count_elements' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION fav_count(fav) IS
-	'how many elements it holds: exact up to 128, an estimate above';
+	'number of elements: exact if the filter never had more than 128, otherwise an estimate';
 
 CREATE FUNCTION fav_needs_rebuild(fav) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_rebuild_needed' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'is it so bloated that it should be rebuilt?';
+COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'is the filter so bloated that it should be rebuilt?';
 
 CREATE FUNCTION fav_stats(
 	fav,
@@ -377,7 +377,7 @@ CREATE FUNCTION fav_slices(
 COMMENT ON FUNCTION fav_slices(fav) IS 'parameters and condition of each slice of a filter';
 
 --
--- Many rows to one filter
+-- Aggregates
 --
 
 CREATE FUNCTION fav_agg_combine(internal, internal) RETURNS internal
@@ -525,8 +525,8 @@ CREATE AGGREGATE fav_agg(bytea, float8, bigint) (
 COMMENT ON AGGREGATE fav_agg(bytea, float8, bigint) IS
 	'filter for all elements with this error rate and at least this capacity';
 
--- Pairs.  The second number has a form for each integer type.  Without them two integer columns
--- would be an element and its error rate, because float8 is the preferred type of numbers.
+-- Pairs.  The second number may have any integer type.  With bigint alone, PostgreSQL would
+-- resolve two int columns to an element and its error rate: float8 is the preferred numeric type.
 
 CREATE FUNCTION fav_agg_pair_transition(internal, bigint, bigint) RETURNS internal
 	AS 'MODULE_PATHNAME', 'fav_agg_pair_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -562,8 +562,8 @@ CREATE AGGREGATE fav_agg(bigint, smallint) (
 COMMENT ON AGGREGATE fav_agg(bigint, smallint) IS 'filter of exactly the right size for all pairs';
 
 --
--- Equality, and an order: that of the bytes.  For DISTINCT, UNION, IS DISTINCT FROM, joins and
--- logical replication with REPLICA IDENTITY FULL.
+-- Equality and order, by the bytes.  For DISTINCT, UNION, IS DISTINCT FROM, joins and logical
+-- replication with REPLICA IDENTITY FULL.
 --
 
 CREATE FUNCTION fav_lt(fav, fav) RETURNS boolean
@@ -625,7 +625,7 @@ CREATE OPERATOR CLASS fav_ops DEFAULT FOR TYPE fav USING hash AS
 
 CREATE FUNCTION fav_union(fav, fav) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
-COMMENT ON FUNCTION fav_union(fav, fav) IS 'the filter that holds what either holds';
+COMMENT ON FUNCTION fav_union(fav, fav) IS 'the filter with the elements of both';
 
 CREATE OPERATOR || (LEFTARG = fav, RIGHTARG = fav, FUNCTION = fav_union);
 COMMENT ON OPERATOR || (fav, fav) IS 'union';
@@ -654,7 +654,7 @@ CREATE AGGREGATE fav_union_agg(fav) (
 COMMENT ON AGGREGATE fav_union_agg(fav) IS 'union of all filters';
 
 --
--- Filters that keep themselves true
+-- Attached filters
 --
 
 -- The levels of one filter.  An upper level overrides the lower ones.
@@ -689,8 +689,8 @@ CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, key bigint, eleme
 COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint, bigint) IS
 	'is the pair in the filter of these levels?';
 
--- The base of an attached filter: like fav_agg, but its only slice may err as often as a
--- level that is never chained, and its seed is given.
+-- The base of an attached filter.  Like fav_agg, but with a seed, and its only slice may use the
+-- whole error share of the base, because a base never grows.
 
 CREATE FUNCTION fav_base_final(internal) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -750,7 +750,7 @@ CREATE AGGREGATE fav_base(key bigint, element bigint, error_rate float8, seed bi
 	DESERIALFUNC = fav_agg_deserialize, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE fav_base(bigint, bigint, float8, bigint) IS
-	'the base of an attached filter that keys share';
+	'the base of an attached filter that several keys share';
 
 CREATE FUNCTION fav_group(key bigint, n int) RETURNS bigint
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -760,17 +760,17 @@ COMMENT ON FUNCTION fav_group(bigint, int) IS
 CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint, share int) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fav_recent(regclass, float8, bigint, int) IS
-	'an empty filter; as the default of a column it says whose filters a table has, and how they are made';
+	'an empty filter; as the default of column recent it records the source and the parameters of an attachment';
 
--- The triggers of an attachment, which fav_attach makes.  One that somebody makes on a table
--- of their own reaches nothing else.
+-- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that
+-- somebody creates on their own table can reach nothing else.
 
 CREATE FUNCTION fav_collect() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
-COMMENT ON FUNCTION fav_collect() IS 'row trigger of fav_attach: notes the pairs that are touched';
+COMMENT ON FUNCTION fav_collect() IS 'row trigger of fav_attach: collects the touched pairs';
 CREATE FUNCTION fav_reconcile() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
-COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: makes filters agree with their source';
+COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: reconciles filters with their source';
 
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
@@ -778,21 +778,21 @@ CREATE FUNCTION fav_attach(
 ) RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean) IS
-	'build a filter of elements for each key of a table, or one for every so many keys, and keep them true from now on; gives the view with the filters';
+	'build a filter per key of a table, or per group of keys, and keep it in step with the table; returns the view of the filters';
 
 CREATE PROCEDURE fav_build(source regclass, name name DEFAULT NULL, rebuild boolean DEFAULT false)
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 COMMENT ON PROCEDURE fav_build(regclass, name, boolean) IS
-	'build the filters that are missing, or all, in batches, while others read and write';
+	'build the missing filters of a table, or all of them, in batches that commit, while others read and write';
 
 CREATE FUNCTION fav_detach(source regclass, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_detach(regclass, name) IS 'drop the filters of a table and the triggers that keep them';
+COMMENT ON FUNCTION fav_detach(regclass, name) IS 'drop the filters of a table and their triggers';
 
 CREATE FUNCTION fav_rebuild(source regclass, key text DEFAULT NULL, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION fav_rebuild(regclass, text, name) IS
-	'build the filters of all keys, or of one in its text form, anew from the source';
+	'rebuild the filters of all keys, or of one key in its text form, from the source';
 
 CREATE FUNCTION fav_verify(
 	source regclass, name name DEFAULT NULL,
@@ -807,7 +807,7 @@ CREATE FUNCTION fav_attachment_stats(
 	OUT keys bigint, OUT elements bigint, OUT bytes bigint, OUT exact_keys bigint, OUT keys_with_middle bigint
 )
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'how many filters of a table there are, and what they take';
+COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'number and size of the filters of a table';
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
@@ -819,5 +819,5 @@ COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attach
 CREATE VIEW fav_attachments AS
 SELECT source, key, element, filter, levels, error_rate, share, complete, active FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
-	'what is attached, and whether all triggers are there and fire always, on partitions too';
+	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too';
 GRANT SELECT ON fav_attachments TO PUBLIC;

@@ -149,6 +149,27 @@ INSERT INTO pairs VALUES (1, 5001);
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 
+-- A function of the owner's own, and an extension that goes while pairs wait
+CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
+SELECT fav_attach('pairs', 'k', 'e');
+CREATE FUNCTION fav_contains(l pairs_fav_levels, elements bigint[]) RETURNS boolean LANGUAGE sql AS
+	'SELECT bool_and(fav_contains(l, e)) FROM unnest(elements) e';
+SELECT fav_detach('pairs');
+DROP FUNCTION fav_contains(pairs_fav_levels, bigint[]);
+-- one key can be built anew whatever its levels are
+INSERT INTO pairs VALUES (1, 1);
+UPDATE pairs_fav_levels SET recent = (SELECT fav_agg(i) FROM generate_series(1, 1000) i);
+SELECT fav_rebuild('pairs', '1');
+SELECT * FROM missing_and_stale('pairs');
+ALTER TABLE pairs DISABLE TRIGGER pairs_fav_levels_statement;
+BEGIN;
+INSERT INTO pairs VALUES (1, 2);
+SET LOCAL client_min_messages = warning;
+DROP EXTENSION fav CASCADE;
+COMMIT;
+CREATE EXTENSION fav;
+DROP TABLE pairs, pairs_fav_levels;
+
 -- Attaching within a statement that writes the source, and beside a function that looks like ours
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 WITH a AS MATERIALIZED (SELECT fav_attach('pairs', 'k', 'e')) INSERT INTO pairs SELECT 1, i FROM a, generate_series(1, 10) i;

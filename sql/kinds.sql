@@ -141,7 +141,7 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
 	PERFORM FROM pg_prepared_statements WHERE name = 'untyped';
 	IF FOUND THEN DEALLOCATE untyped; END IF;
-	RETURN CASE SQLSTATE WHEN '42725' THEN 'not unique' WHEN '42804' THEN 'other kind' WHEN '22P02' THEN CASE WHEN SQLERRM LIKE '%type fav%' THEN 'not a fav' ELSE 'not a ' || substring(SQLERRM FROM 'for type (\w+)') END ELSE SQLSTATE || ' ' || SQLERRM END;
+	RETURN CASE SQLSTATE WHEN '42725' THEN 'not unique' WHEN '42804' THEN 'other kind' WHEN '42P18' THEN 'an array?' WHEN '22P02' THEN CASE WHEN SQLERRM LIKE '%type fav%' THEN 'not a fav' ELSE 'not a ' || substring(SQLERRM FROM 'for type (\w+)') END ELSE SQLSTATE || ' ' || SQLERRM END;
 END
 $$;
 CREATE TABLE untyped_answers AS
@@ -156,10 +156,29 @@ SELECT call, element, array_agg(DISTINCT answer COLLATE "C") AS answers FROM unt
 -- a literal is what a parameter is
 SELECT l.kind, l.call, l.element, l.answer AS literal, p.answer AS parameter FROM untyped_answers l JOIN untyped_answers p USING (kind, call) WHERE l.way = 'literal' AND p.way = 'parameter'
 	AND l.element IS NOT DISTINCT FROM p.element AND l.answer <> p.answer ORDER BY 1, 2, 3;
--- an array as the first element is legal text; the mistake shows with the first number
-SELECT (fav_stats(f)).kind, fav_count(f) AS count, f @> '{44,45,46}' AS as_text FROM fav_add(NULL, '{44,45,46}') f;
-SELECT fav_add(fav_add(NULL, '{44,45,46}'), 47);
-SELECT fav_contains_any(fav_add(NULL, '{44,45,46}'), ARRAY[44, 45, 46]);
+-- an array without a type does not become an element of type text
+SELECT fav_add(NULL, '{44,45,46}');
+-- a text in braces is an element where it cannot have lost its type, and in an array
+CREATE TABLE braces (t text);
+INSERT INTO braces VALUES ('{a}'), ('{44,45}'), ('{}');
+SELECT bool_and(fav_add(fav_new(), t) @> t) AS added, bool_and(fav_add(fav_add(NULL, 'a'), t) @> t) AS added_to_text, bool_or(fav_del(fav_add(NULL, ARRAY[t]), t) @> t) AS deleted,
+	bool_or(fav_exclude(fav_add(NULL, ARRAY[t]), t) @> t) AS excluded, fav_count(fav_agg(t)) AS aggregated, fav_agg(t) @> '{a}' AS contains
+FROM braces;
+PREPARE braces AS SELECT fav_add(NULL, ARRAY[$1]) @> $1 AS added, fav_contains_any(fav_del(fav_add(NULL, ARRAY['b', $1]), ARRAY[$1]), ARRAY[$1]) AS deleted;
+EXECUTE braces('{a}');
+DEALLOCATE braces;
+SELECT (fav_stats(fav_add(NULL, '{'))).kind AS one_brace, (fav_stats(fav_add(NULL, '{a} '))).kind AS more_behind, (fav_stats(fav_add(NULL, ''))).kind AS none;
+DO $$
+DECLARE
+	f fav;
+	t text := '{a}';
+BEGIN
+	f := fav_add(f, ARRAY[t]);
+	RAISE NOTICE 'variable: %', f @> t;
+	f := fav_add(f, t);
+END
+$$;
+DROP TABLE braces;
 DROP FUNCTION untyped_answer;
 DROP TABLE untyped, untyped_answers;
 
@@ -227,6 +246,10 @@ FROM levels, elements, (VALUES
 		('stack', 'fav_contains(fav_stack(base, NULL, fav_new()), E)'), ('stack of middle', 'fav_contains(fav_stack(NULL, base, fav_new()), E)'),
 		('stack on an empty base', 'fav_contains(fav_stack(fav_new(), base, fav_new()), E)'),
 		('copied stack', 'fav_contains((SELECT fav_stack(base, NULL, fav_new()) OFFSET 0), E)'),
+		('base alone', 'fav_contains(base, NULL, NULL, E)'), ('middle and NULL', 'fav_contains(NULL, base, NULL, E)'), ('empty base and NULL', 'fav_contains(fav_new(), base, NULL, E)'),
+		('both and NULL', 'fav_contains(base, base, NULL, E)'), ('stack of base alone', 'fav_contains(fav_stack(base, NULL, NULL), E)'),
+		('copied stack of base alone', 'fav_contains((SELECT fav_stack(base, NULL, NULL) OFFSET 0), E)'), ('copied stack of middle alone', 'fav_contains((SELECT fav_stack(NULL, base, NULL) OFFSET 0), E)'),
+		('copied stack of both and NULL', 'fav_contains((SELECT fav_stack(base, base, NULL) OFFSET 0), E)'),
 		('copied stack on an empty base', 'fav_contains((SELECT fav_stack(fav_new(), base, fav_new()) OFFSET 0), E)')) w (way, expression),
 	LATERAL (SELECT answer_levels(kind, with_element(expression, present)) AS way_answer,
 		answer_levels(kind, 'fav_contains(base, NULL, fav_new(), ' || present || ')') AS base_answer) a
@@ -240,6 +263,15 @@ SELECT a.kind, b.kind, answer_levels(a.kind, format('fav_stack(base, NULL, (SELE
 	answer_levels(a.kind, format('fav_stack(base, (SELECT base FROM levels WHERE kind = %L), fav_new()) IS NOT NULL', b.kind)) AS middle
 FROM levels a, levels b ORDER BY 1, 2;
 SELECT fav_stack(base, NULL, fav_add(NULL, 1, 2)) FROM levels WHERE kind = 'bigint';
+SELECT fav_stack(base, (SELECT base FROM levels WHERE kind = 'uuid'), NULL) FROM levels WHERE kind = 'bigint';
+SELECT fav_contains(base, (SELECT base FROM levels WHERE kind = 'uuid'), NULL, 42) FROM levels WHERE kind = 'bigint';
+-- nor are levels of different seeds
+SELECT fav_stack(base, fav_add(fav_new(seed => 1), 1), NULL) FROM levels WHERE kind = 'bigint';
+SELECT fav_contains(base, fav_add(fav_new(seed => 1), 1), NULL, 42) FROM levels WHERE kind = 'bigint';
+-- NULL as recent is the empty one, and a filter with a seed of its own keeps it
+SELECT fav_contains(f, NULL, NULL, 5) AS contains, fav_contains(fav_stack(f, NULL, NULL), 5) AS stacked, fav_stack(f, NULL, NULL) = f AS same, fav_stack(NULL, f, NULL) = f AS middle,
+	fav_contains(f, NULL, NULL, 50000) AS absent, fav_contains(f, fav_exclude(fav_new(seed => 7), 5), NULL, 5) AS excluded, fav_contains(NULL, NULL, NULL, 5) AS nothing, fav_stack(NULL, NULL, NULL) IS NULL AS no_stack
+FROM (SELECT fav_base(i, 0.01, 7) FROM generate_series(1::bigint, 300) i) v (f);
 
 DROP TABLE kinds, elements, calls, answers, levels;
 DROP FUNCTION answer, answer_levels, with_element;

@@ -1,6 +1,6 @@
 /*
  * fav.c
- *		What all functions share: memory for the core, errors, arguments and
+ *		Code that all functions share: memory for the core, errors, arguments and
  *		results.
  */
 #include "fav.h"
@@ -11,10 +11,7 @@
 
 PG_MODULE_MAGIC;
 
-/*
- * Without an error on failure: the core must get the chance to leave its filter
- * as it was.
- */
+/* Returns NULL instead of raising an error, so that the core can restore its filter. */
 void *
 fav_alloc(size_t size)
 {
@@ -87,7 +84,7 @@ fav_default_params(void)
 	return params;
 }
 
-/* All but the capacity, which a caller reads as a signed number. */
+/* The caller checks that the capacity is positive, because SQL passes it as a signed number. */
 void
 fav_check_params(const FavParams *params)
 {
@@ -110,7 +107,7 @@ fav_check_params(const FavParams *params)
 				 errmsg("region_size %d is out of range", (int) params->region_size),
 				 errdetail("The region size must be between 1 and %d.", FAV_MAX_REGION_SIZE)));
 
-	/* at most 4 bytes an element: no need to compute for small ones */
+	/* an element takes at most 4 bytes, so a small capacity always fits */
 	if (params->capacity > 1000000 &&
 		!fav_size_slice(&first, fav_error_share(params->error_rate, 0), params->region_size,
 						params->capacity))
@@ -123,7 +120,7 @@ fav_check_params(const FavParams *params)
 				 errhint(FAV_SPREAD_HINT)));
 }
 
-/* Where the state of an aggregate lives. */
+/* Returns the memory context for the state of an aggregate. */
 MemoryContext
 fav_aggregate_context(FunctionCallInfo fcinfo)
 {
@@ -173,10 +170,10 @@ fav_finish_edit(FavEditor *editor)
 	Datum		datum;
 
 	fav_require(fav_editor_finish(editor, &result));
-	value = fav_editor_take_value(editor);
+	value = fav_editor_built_value(editor);
 	if (value != NULL)
 	{
-		StaticAssertStmt(FAV_VALUE_PREFIX == VARHDRSZ, "a value would not begin behind its length");
+		StaticAssertStmt(FAV_VALUE_PREFIX == VARHDRSZ, "a value begins after its varlena header");
 		SET_VARSIZE(value, VARHDRSZ + fav_size(result));
 		datum = PointerGetDatum(value);
 	}

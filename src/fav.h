@@ -42,8 +42,8 @@
 #endif
 
 /*
- * Since 18 PL/pgSQL asks a function of an extension whether it can change a variable in
- * place.  The stand-in for older servers is a request that nobody makes.
+ * Since 18 a support function can tell PL/pgSQL that a variable may be changed in place.  Older
+ * servers never send the request; the struct only lets the code compile.
  */
 #if PG_VERSION_NUM >= 180000
 #define FAV_HAS_IN_PLACE	true
@@ -58,23 +58,23 @@ typedef struct SupportRequestModifyInPlace
 } SupportRequestModifyInPlace;
 #endif
 
-/* The body of an SQL function: since 14 an expression whose references PostgreSQL follows. */
+/* The body of an SQL function: since 14 an expression whose dependencies PostgreSQL tracks. */
 #if PG_VERSION_NUM >= 140000
 #define FAV_SQL_BODY	"RETURN %s"
 #else
 #define FAV_SQL_BODY	"AS $fav$ SELECT %s $fav$"
 #endif
 
-/* What fav_new() and fav_add(NULL, ...) start from. */
+/* The defaults of fav_new(), which are also the parameters of fav_add(NULL, ...). */
 #define FAV_DEFAULT_CAPACITY	1000
 #define FAV_DEFAULT_ERROR_RATE	0.01
 #define FAV_DEFAULT_REGION_SIZE 7
 #define FAV_DEFAULT_SEED		0
 
-/* Long loops look for a cancel once in so many elements. */
+/* The number of elements that a long loop handles between two checks for interrupts. */
 #define FAV_INTERRUPT_EVERY		4096
 
-/* What to do about a value that would be too large. */
+/* The hint of every error about a value that is too large. */
 #define FAV_SPREAD_HINT \
 	"Spread the elements over several rows, for example one for each remainder of the" \
 	" element's hash."
@@ -94,8 +94,8 @@ fav_require(FavStatus status)
 }
 
 /*
- * An argument detoasted whole and opened.  `filter` points into `datum`, which is
- * the argument itself where it is not toasted.
+ * An argument that is detoasted completely and opened.  `filter` points into `datum`.  `datum`
+ * is the argument itself if that is not toasted.
  */
 typedef struct FavArgument
 {
@@ -106,8 +106,10 @@ typedef struct FavArgument
 extern void fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
 extern void fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
 
-/* The value of a filter, or of what an editor made (which is closed). */
+/* Make a value from a filter. */
 extern Datum fav_make_datum(const FavFilter *filter);
+
+/* Make a value from the result of an editor, and close the editor. */
 extern Datum fav_finish_edit(FavEditor *editor);
 
 #endif							/* FAV_H */

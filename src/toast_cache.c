@@ -1,51 +1,56 @@
 /*
  * toast_cache.c
- *		A cache of detoasted filters: probing a filter for every row of a scan costs a
- *		function call and not a detoast.
+ *		A cache of detoasted filters.  With it, probing the same filter for every row of a
+ *		scan detoasts the filter once.
  *
- * A value in its row, or made by the query, is read where it is.  A value out of line is known
- * by its TOAST pointer.  What was read of it is kept in fn_extra, as long as the calling
- * expression lives.  A TOAST value never changes: an UPDATE writes a new one under a new
- * pointer.
+ * A value in its row, or computed by the query, is read in place.  A value out of line is
+ * identified by its TOAST pointer, and its reader is kept in fn_extra.  That lives as long as
+ * the calling expression: a query, or a transaction for an expression of PL/pgSQL.  A TOAST
+ * value never changes, because an UPDATE writes a new one under a new pointer.  The snapshot of
+ * a query protects the old value from vacuum.  An expression of PL/pgSQL may outlive the
+ * snapshot.  But then a stale entry can only be found if 2^32 value ids are used up within
+ * the transaction and a value of the same size gets the same id.
  *
- * A big value is not loaded for one probe.  At first only its head is read (one TOAST chunk),
- * and each probe fetches one block of each slice.  When the fetched blocks have cost a quarter
- * of what loading the whole value costs, it is loaded.  Nobody knows the number of probes in
- * advance.  This way a query that goes on probing pays a quarter more than if it had loaded
- * the value at once, and one that stops right after the load pays five times what it had to.
+ * A large value is not loaded for a single probe.  At first the reader loads only its head (one
+ * TOAST chunk), and each probe fetches one block per slice.  The reader loads the whole value
+ * when the fetched blocks have cost a quarter of that, because the number of probes is not
+ * known in advance.  A query with many probes then pays at most a quarter more than if it had
+ * loaded the value at once.  A query that stops right after the load pays five times as much
+ * as without the load.
  */
 #include "toast_cache.h"
 
 #include "access/table.h"
 #include "access/tableam.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
 /*
- * Fetching one block costs about as much as loading so many bytes: an index scan of the TOAST
- * table against its chunks in sequence (bench/README.md).
+ * Fetching one block costs about as much as loading this many bytes: a fetch is an index scan
+ * of the TOAST table, a load reads its chunks in sequence (bench/README.md).
  */
 #define BLOCK_FETCH_COST	(16 * 1024)
 
-/* Values up to here are loaded at once: their head and one block cost as much. */
+/* Values of up to this many bytes are loaded at once: head and one block cost as much. */
 #define SMALL_VALUE			(2 * BLOCK_FETCH_COST)
 
 /*
- * A byte of a larger value costs two to four times as much to load, because it comes from
- * memory and goes to fresh pages.  So these are loaded later.
+ * Larger values are loaded later: they exceed the processor's caches and need fresh pages, so
+ * that each byte costs two to four times as much to load.
  */
 #define LARGE_VALUE			(4 * 1024 * 1024)
 
-/* A value of so many bytes is too large for the processor's nearest caches. */
+/* Values from this many bytes on are too large for the processor's nearest caches. */
 #define FAR_BYTES			(384 * 1024)
 
-/* The cache of one expression takes this part of work_mem at most. */
-#define CACHE_SHARE			2
-
-/* So many readers are found without a hash table. */
+/* The initial size of the hash table of readers. */
 #define FEW_READERS			8
 
-static void account(FavReader *reader, Size bytes);
+/* One eviction in this many chooses any reader instead of the newest. */
+#define REPLACE_ANY			4
+
+static void account(FavReader *reader);
 
 static void
 open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
@@ -64,7 +69,7 @@ value_size(const FavReader *reader)
 	return reader->pointer.va_rawsize - VARHDRSZ;
 }
 
-/* What fetching blocks may cost before the whole value is loaded. */
+/* The cost of fetched blocks, in bytes, at which the whole value is loaded. */
 static inline size_t
 worth_loading(const FavReader *reader)
 {
@@ -73,7 +78,7 @@ worth_loading(const FavReader *reader)
 	return size > LARGE_VALUE ? size : size / 4;
 }
 
-/* Load the whole value, of which nothing was read yet. */
+/* Load the whole value, of which nothing is loaded yet. */
 static void
 load_at_once(FavReader *reader)
 {
@@ -85,8 +90,8 @@ load_at_once(FavReader *reader)
 }
 
 /*
- * Load the whole value, of which the head was read.  Unlike detoast_attr(), this makes its
- * blocks begin with a cache line, so that no lane spans two.
+ * Load the whole value, of which the head is loaded.  Unlike detoast_attr(), this aligns the
+ * blocks with cache lines, so that no lane crosses a line.
  */
 static void
 load_whole(FavReader *reader)
@@ -105,14 +110,14 @@ load_whole(FavReader *reader)
 	table_close(toast, AccessShareLock);
 	open_bytes(reader, whole, size);
 	reader->is_far = size >= FAR_BYTES;
-	account(reader, size);
+	account(reader);
 }
 
-/* Load the head, or the whole value where that costs no more. */
+/* Load the head, or the whole value if that costs no more. */
 static void
 load_first(FavReader *reader)
 {
-	/* only the beginning of a compressed value can be read without the rest */
+	/* blocks of a compressed value cannot be fetched alone */
 	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
 		value_size(reader) <= SMALL_VALUE)
 		load_at_once(reader);
@@ -161,7 +166,7 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 	}
 	else
 	{
-		/* right to its place, without a second copy */
+		/* fetch directly to the destination, without a second copy */
 		Relation	toast = table_open(pointer.va_toastrelid, AccessShareLock);
 
 		table_relation_fetch_toast_slice(toast, pointer.va_valueid,
@@ -172,110 +177,84 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 	}
 }
 
-/* An entry of the hash table. */
+/* The hash table of a cache.  Hashing the value id is enough: it is nearly unique. */
 typedef struct CacheEntry
 {
-	struct varatt_external pointer; /* hash key */
+	struct varatt_external pointer; /* key */
 	FavReader  *reader;
+	char		status;
 } CacheEntry;
 
-/* Release the least recently used readers until the rest fits.  `keep` stays in any case. */
-static void
-evict(FavCache *cache, FavReader *keep)
-{
-	while (cache->bytes > work_mem * (Size) 1024 / CACHE_SHARE)
-	{
-		FavReader  *last = dlist_tail_element(FavReader, node, &cache->readers);
+#define SH_PREFIX		readers
+#define SH_ELEMENT_TYPE CacheEntry
+#define SH_KEY_TYPE		struct varatt_external
+#define SH_KEY			pointer
+#define SH_HASH_KEY(table, key) murmurhash32((key).va_valueid)
+#define SH_EQUAL(table, a, b) (memcmp(&(a), &(b), sizeof(struct varatt_external)) == 0)
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
-		if (last == keep)
-			break;
-		dlist_delete(&last->node);
-		if (cache->by_pointer != NULL)
-			(void) hash_search(cache->by_pointer, &last->pointer, HASH_REMOVE, NULL);
-		cache->count--;
-		cache->bytes -= last->bytes;
-		MemoryContextDelete(last->context);
+/*
+ * Choose a reader to release, but not `keep`.  A query often probes its filters in a cycle, and
+ * then the least recently used filter is the one needed next: with one filter more than fit,
+ * LRU would never hit.  So mostly the newest is evicted.  The others stay, and the next filter
+ * reuses memory that is still in the processor's caches.  Now and then any other reader is
+ * evicted, so that the cache adapts when the query moves on.
+ */
+static FavReader *
+choose_victim(FavCache *cache, const FavReader *keep)
+{
+	readers_hash *readers = cache->readers;
+	uint64		i = murmurhash32(cache->evictions++);
+
+	if (cache->newest != NULL && cache->newest != keep && i % REPLACE_ANY != 0)
+		return cache->newest;
+	while (readers->data[i % readers->size].status != readers_SH_IN_USE ||
+		   readers->data[i % readers->size].reader == keep)
+		i++;
+	return readers->data[i % readers->size].reader;
+}
+
+/* Release readers until the rest fits.  Never release `keep`. */
+static void
+evict(FavCache *cache, const FavReader *keep)
+{
+	Size		limit = get_hash_memory_limit();
+
+	while (cache->bytes > limit && cache->readers->members > 1)
+	{
+		FavReader  *victim = choose_victim(cache, keep);
+
+		if (victim == cache->newest)
+			cache->newest = NULL;
+		(void) readers_delete(cache->readers, victim->pointer);
+		cache->bytes -= victim->bytes;
+		MemoryContextDelete(victim->context);
 	}
 }
 
-/* A reader has loaded so many more bytes. */
+/* Update the memory accounting after a reader has loaded something. */
 static void
-account(FavReader *reader, Size bytes)
+account(FavReader *reader)
 {
-	reader->bytes += bytes;
-	reader->cache->bytes += bytes;
+	Size		bytes = MemoryContextMemAllocated(reader->context, false);
+
+	reader->cache->bytes += bytes - reader->bytes;
+	reader->bytes = bytes;
 	evict(reader->cache, reader);
 }
 
-static void
-enter(FavCache *cache, FavReader *reader)
-{
-	CacheEntry *entry = hash_search(cache->by_pointer, &reader->pointer, HASH_ENTER, NULL);
-
-	entry->reader = reader;
-}
-
-/* Many readers are found by a hash table, a few by comparing each. */
-static void
-make_table(FavCache *cache, MemoryContext context)
-{
-	HASHCTL		control;
-	dlist_iter	iter;
-
-	memset(&control, 0, sizeof(control));
-	control.keysize = sizeof(struct varatt_external);
-	control.entrysize = sizeof(CacheEntry);
-	control.hcxt = context;
-	cache->by_pointer = hash_create("fav readers", 64, &control,
-									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	dlist_foreach(iter, &cache->readers)
-		enter(cache, dlist_container(FavReader, node, iter.cur));
-}
-
 static FavReader *
-find_reader(FavCache *cache, const struct varatt_external *pointer)
+make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 {
-	dlist_iter	iter;
+	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
+	FavReader  *reader = MemoryContextAlloc(own, sizeof(FavReader));
 
-	if (cache->by_pointer != NULL)
-	{
-		CacheEntry *entry = hash_search(cache->by_pointer, pointer, HASH_FIND, NULL);
-
-		return entry == NULL ? NULL : entry->reader;
-	}
-	dlist_foreach(iter, &cache->readers)
-	{
-		FavReader  *reader = dlist_container(FavReader, node, iter.cur);
-
-		if (memcmp(&reader->pointer, pointer, sizeof(*pointer)) == 0)
-			return reader;
-	}
-	return NULL;
-}
-
-static FavReader *
-cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
-{
-	struct varatt_external pointer;
-	MemoryContext own;
-	FavReader  *reader;
-
-	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
-	if (cache->count == 0)
-		dlist_init(&cache->readers);
-	reader = find_reader(cache, &pointer);
-	if (reader != NULL)
-	{
-		dlist_move_head(&cache->readers, &reader->node);
-		return cache->latest = reader;
-	}
-
-	/* an error below leaves no entry, and a context that is deleted with its parent */
-	own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
-	reader = MemoryContextAlloc(own, sizeof(FavReader));
 	reader->cache = cache;
 	reader->context = own;
-	reader->pointer = pointer;
+	VARATT_EXTERNAL_GET_POINTER(reader->pointer, attribute);
 	reader->bytes = 0;
 	reader->fetched = 0;
 	reader->is_far = false;
@@ -283,16 +262,31 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 	reader->attribute = MemoryContextAlloc(own, VARSIZE_ANY(attribute));
 	memcpy(reader->attribute, attribute, VARSIZE_ANY(attribute));
 	load_first(reader);
+	return reader;
+}
 
-	dlist_push_head(&cache->readers, &reader->node);
-	cache->count++;
-	if (cache->by_pointer != NULL)
-		enter(cache, reader);
-	else if (cache->count > FEW_READERS)
-		make_table(cache, context);
-	account(reader, sizeof(FavReader) +
-			(fav_reader_is_loaded(reader) ? value_size(reader) : FAV_MAX_HEAD_SIZE));
-	return cache->latest = reader;
+static FavReader *
+cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
+{
+	struct varatt_external pointer;
+	CacheEntry *entry;
+	bool		found;
+
+	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
+	if (cache->readers == NULL)
+		cache->readers = readers_create(context, FEW_READERS, NULL);
+	entry = readers_lookup(cache->readers, pointer);
+	if (entry == NULL)
+	{
+		/* an error here leaves no entry; the reader's context is deleted with its parent */
+		FavReader  *reader = make_reader(cache, context, attribute);
+
+		entry = readers_insert(cache->readers, pointer, &found);
+		entry->reader = reader;
+		account(reader);
+		return cache->latest = cache->newest = reader;
+	}
+	return cache->latest = entry->reader;
 }
 
 static FavReader *
@@ -349,10 +343,10 @@ fetch(FavReader *reader, uint64 offset, size_t length)
 }
 
 /*
- * Binary search in the tombstones, a run at a time.  They ascend: a value of which only the head
- * is loaded has slices, or more tombstones than a short list.  Hashes are spread evenly, so the
- * right run is guessed first, and mostly it is the only one.  After that the rest is halved:
- * somebody may have chosen the hashes.
+ * Search the tombstones, fetching one run at a time.  They ascend, because a value of which only
+ * the head is loaded has slices or a long list of tombstones.  Hashes are distributed evenly,
+ * so the first guess interpolates, and mostly it finds the right run.  The following guesses
+ * halve the rest, because an attacker may have chosen the hashes.
  */
 static bool
 fetch_has_tombstone(FavReader *reader, uint64_t hash)
@@ -399,7 +393,7 @@ fav_reader_excludes(FavReader *reader, uint64_t hash)
 	return fav_has_tombstone(filter, hash);
 }
 
-/* Does some slice report the hash?  Fetches the block that the hash has in each slice. */
+/* Does some slice report the hash?  Fetches the block of the hash in each slice. */
 static bool
 fetch_is_reported(FavReader *reader, uint64_t hash)
 {
@@ -440,7 +434,7 @@ fav_reader_contains_many(FavReader *reader, const uint64_t *hashes, size_t count
 {
 	size_t		i;
 
-	/* single blocks, until the whole value is loaded */
+	/* fetch single blocks until the whole value is loaded */
 	for (i = 0; i < count && !fav_reader_is_loaded(reader); i++)
 		answers[i] = fav_reader_fetch_contains(reader, hashes[i]);
 	if (i < count)

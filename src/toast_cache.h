@@ -1,57 +1,53 @@
 /*
  * toast_cache.h
- *		Reading a filter argument that may be the same in the next call.
+ *		Reading filters that a query probes again and again.
  */
 #ifndef FAV_TOAST_CACHE_H
 #define FAV_TOAST_CACHE_H
 
 #include "fav.h"
 
-#include "lib/ilist.h"
-#include "utils/hsearch.h"
-
 /*
- * A filter to probe, from one of three sources: read in place; loaded whole into the cache of
- * the calling function; or its head loaded and blocks fetched from TOAST one by one.
+ * A filter to probe.  A value that is not out of line is read in place.  A value out of line is
+ * in the cache of the calling function: loaded completely, or only its head, in which case each
+ * probe fetches blocks from TOAST.
  */
 typedef struct FavReader
 {
-	struct varatt_external pointer; /* the key, for a reader in the cache */
+	/* only in the cache */
+	struct varatt_external pointer; /* the key */
+	bool		is_far;			/* loaded, and too large for the processor's nearest caches */
+	uint64		last_integer;	/* the last integer probed; see fav_reader_look_ahead() */
+	uint64		last_step;		/* its difference from the one before */
 
-	/* for a reader in the cache: see fav_reader_look_ahead() */
-	bool		is_far;			/* loaded, and too large for the nearest caches */
-	uint64		last_integer;	/* the last one probed */
-	uint64		last_step;		/* to that, from the one before */
-
-	FavFilter	filter;			/* blocks are NULL while only the head is there */
+	FavFilter	filter;			/* blocks are NULL while only the head is loaded */
 	FavMatcher	matcher;		/* of the filter */
 
-	/* for a reader in the cache as well */
+	/* only in the cache */
 	struct FavCache *cache;
-	dlist_node	node;			/* in the order of use */
-	MemoryContext context;		/* holds the reader and all that was loaded */
-	Size		bytes;			/* of memory that these take */
+	MemoryContext context;		/* holds the reader and everything it loads */
+	Size		bytes;			/* allocated in the context */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
-	uint64		fetched;		/* cost of the single blocks so far, in bytes */
+	uint64		fetched;		/* cost of fetching single blocks so far, in bytes */
 } FavReader;
 
 /*
- * Filters that are probed in turn (hidden posts and blocked authors; a join over some
- * hundred users) are kept, as many as fit a share of work_mem.  The least recently used
- * go first.
+ * The filters that one call in a query has loaded.  A query may probe many in turn, for example
+ * in a join over hundreds of users.  Together they use at most the memory of a hash table
+ * (work_mem times hash_mem_multiplier), but the latest one is always kept.
  */
 typedef struct FavCache
 {
-	FavReader  *latest;			/* the one used last; or NULL */
-	dlist_head	readers;		/* the latest first */
-	uint32		count;			/* of these */
-	Size		bytes;			/* that they take */
-	HTAB	   *by_pointer;		/* of them, by TOAST pointer; NULL while they are few */
+	FavReader  *latest;			/* the one used last, or NULL */
+	FavReader  *newest;			/* the one loaded last, or NULL */
+	struct readers_hash *readers;	/* all, by TOAST pointer; NULL before the first one */
+	Size		bytes;			/* allocated by all readers */
+	uint32		evictions;		/* so far */
 } FavCache;
 
 /*
- * The reader of an attribute that may be toasted: one of the cache, which keeps what it
- * loads in `context`, or `local` for a value that is not out of line.
+ * Returns the reader of an attribute.  For a value out of line it is in the cache, whose memory
+ * comes from `context`.  Otherwise it is `local`.
  */
 extern FavReader *fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute,
 								 FavReader *local);
@@ -59,7 +55,7 @@ extern FavReader *fav_cache_find(FavCache *cache, MemoryContext context, struct 
 extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
 								  FavReader *local);
 
-/* The latest reader of the cache, if it is the one of this attribute. */
+/* Returns the latest reader of the cache if it belongs to this attribute, or else NULL. */
 static pg_attribute_always_inline FavReader *
 fav_cache_latest(FavCache *cache, struct varlena *attribute)
 {
@@ -71,8 +67,8 @@ fav_cache_latest(FavCache *cache, struct varlena *attribute)
 }
 
 /*
- * The reader of argument `number`, which is not NULL, if it is the same as in the last call:
- * that is so for every row of a scan.  NULL otherwise.
+ * Returns the reader of argument `number`, which is not NULL, if the last call had the same
+ * argument, as in a scan.  Otherwise returns NULL.
  */
 static pg_attribute_always_inline FavReader *
 fav_same_reader(FunctionCallInfo fcinfo, int number)
@@ -87,8 +83,8 @@ fav_same_reader(FunctionCallInfo fcinfo, int number)
 }
 
 /*
- * The reader of argument `number`, which is not NULL.  `local` is used where there is nothing
- * to keep.  The result is valid until the call returns.
+ * Returns the reader of argument `number`, which is not NULL.  The reader is `local` if the value
+ * is not out of line.  It is valid until the SQL function returns.
  */
 static inline FavReader *
 fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
@@ -100,22 +96,22 @@ fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
 	return fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(number), local);
 }
 
-/* The structure of a value, of which only the head is loaded if it is out of line. */
+/* Open a value.  If it is out of line, load only its head. */
 extern void fav_open_head(FavFilter *filter, struct varlena *attribute);
 
-/* Copy the blocks of a slice that fav_open_head() has found. */
+/* Copy the blocks of a slice of a filter that fav_open_head() opened. */
 extern void fav_copy_blocks(struct varlena *attribute, const FavSlice *slice,
 							uint32_t region_size, uint8_t *to);
 
-/* About so many probes follow: a few fetch blocks, many load the whole value. */
+/* Announce a number of probes.  If it is large, this loads the whole value. */
 extern void fav_reader_expect(FavReader *reader, uint64 probes);
 
 extern bool fav_reader_fetch_contains(FavReader *reader, uint64_t hash);
 
-/* Does the filter exclude the hash by a tombstone? */
+/* Does the filter have a tombstone for the hash? */
 extern bool fav_reader_excludes(FavReader *reader, uint64_t hash);
 
-/* Is the whole value there, or only its head? */
+/* Is the whole value loaded, and not only its head? */
 static inline bool
 fav_reader_is_loaded(const FavReader *reader)
 {
@@ -123,11 +119,12 @@ fav_reader_is_loaded(const FavReader *reader)
 }
 
 /*
- * A far filter is about to be probed for this integer.
+ * Prefetch the block of the integer that the next row probably has.  Call this before a far
+ * filter is probed for `integer`.
  *
- * Ids often come in order: a table is mostly read as it was written.  After two steps of the
- * same length a third is likely, and the block for it can be prefetched while PostgreSQL works
- * on the next row.  (Unsigned: steps go both ways and past the ends.)
+ * A table is mostly read in the order in which it was written, so ids often ascend evenly.
+ * After two equal steps, predict a third one of the same length.  The arithmetic is unsigned
+ * because steps may be negative and may wrap around.
  */
 static pg_attribute_always_inline void
 fav_reader_look_ahead(FavReader *reader, uint64 integer)

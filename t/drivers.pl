@@ -170,7 +170,7 @@ sub read_cases
 			  map { [ $title, join("\t", $mode, $sql, split / \| /, $_), $kind, {} ] } @runs;
 			push @cases, @latest;
 		}
-		elsif ($line =~ /^((?:typed|text)?(?: \w+)?)> (.*)$/)
+		elsif ($line =~ /^((?:typed|text|joined)?(?: \w+)?)> (.*)$/)
 		{
 			$_->[3]{$1} = $2 foreach @latest;
 		}
@@ -189,11 +189,20 @@ sub expected
 
 	foreach my $variant (grep { / / } keys %$variants)
 	{
-		return $variants->{$variant} if $sends->{ (split / /, $variant)[1] };
+		my ($how, $of) = split / /, $variant;
+		return $variants->{$variant} if $how eq how_sent($sends->{$of});
 	}
-	my $type = defined $kind ? $sends->{$kind} : undef;
-	my $how = !defined $type ? '' : $type =~ /^(text|character varying)$/ ? 'text' : 'typed';
+	my $how = how_sent(defined $kind ? $sends->{$kind} : undef);
 	return $variants->{$how} // $variants->{''};
+}
+
+sub how_sent
+{
+	my ($type) = @_;
+
+	return '' if !defined $type;
+	return $type if $type eq 'joined';
+	return $type =~ /^(text|character varying)$/ ? 'text' : 'typed';
 }
 
 sub matches
@@ -222,6 +231,7 @@ sub test_cases
 	my @kinds = sort keys %samples;
 	my @lines = (
 		(map { "plain\tSELECT pg_typeof(\$1)::text\t$_ $samples{$_}" } @kinds),
+		"plain\tSELECT \$1::text\tints $samples{ints}",
 		(map { $_->[1] } @cases));
 	my ($script, @options) = @{ $driver->{script} };
 	my @answers = split /\n/,
@@ -241,6 +251,9 @@ sub test_cases
 		like($type, qr/^[a-z ]+(\[\])?$/, "$name: $kind has a type");
 		$sends{$kind} = $type;
 	}
+	# An array that is not an array literal when the server expects text.
+	my $literal = shift @answers // 'nothing';
+	@sends{qw(ints strs uuids)} = ('joined') x 3 if $literal eq $samples{ints};
 	note("$name sends with a type: ", join(', ', map { "$_ as $sends{$_}" } sort keys %sends));
 
 	# the cases of a title are one test

@@ -1,11 +1,11 @@
 /*
  * agg.c
- *		fav_agg: one filter of exactly the right size from many rows.
+ *		fav_agg: build one filter of exactly the right size from many rows.
  *
- * The state is the set of hashes seen.  The result depends on nothing else, neither
- * on the order of the rows nor on the workers that read them.
+ * The state is the set of the hashes seen, and the result depends on nothing else: neither on
+ * the order of the rows nor on the workers that read them.
  *
- * fav_base, the base of an attached filter, differs in its parameters only.
+ * fav_base builds the base of an attached filter.  It differs only in its parameters.
  */
 #include "fav.h"
 
@@ -14,7 +14,7 @@
 #include "type/elements.h"
 #include "utils/memutils.h"
 
-/* What a tuple may need around a state, which is below 1 GB together with it. */
+/* A serialized state travels in a tuple, whose total size is limited to 1 GB. */
 #define TUPLE_OVERHEAD		1024
 
 PG_FUNCTION_INFO_V1(fav_agg_combine);
@@ -24,8 +24,8 @@ PG_FUNCTION_INFO_V1(fav_agg_final);
 PG_FUNCTION_INFO_V1(fav_base_final);
 
 /*
- * The parameters are the arguments from number `first` on, behind the element.
- * fav_agg: error_rate and capacity, both optional.
+ * Read the parameters, which follow the element as arguments from number `first` on.
+ * fav_agg has error_rate and capacity, both optional.
  */
 static FavParams
 agg_params(FunctionCallInfo fcinfo, int first)
@@ -49,7 +49,7 @@ agg_params(FunctionCallInfo fcinfo, int first)
 	return params;
 }
 
-/* fav_base: error_rate and seed. */
+/* fav_base has error_rate and seed. */
 static FavParams
 base_params(FunctionCallInfo fcinfo, int first)
 {
@@ -72,18 +72,19 @@ check_same_params(const FavParams *first, const FavParams *now)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("error_rate must be the same for all rows of a group"),
-				 errdetail("It was %g, and is %g.", first->error_rate, now->error_rate)));
+				 errdetail("One row has %g, another has %g.",
+						   first->error_rate, now->error_rate)));
 	if (first->capacity != now->capacity)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("capacity must be the same for all rows of a group"),
-				 errdetail("It was " UINT64_FORMAT ", and is " UINT64_FORMAT ".",
+				 errdetail("One row has " UINT64_FORMAT ", another has " UINT64_FORMAT ".",
 						   first->capacity, now->capacity)));
 	if (first->seed != now->seed)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("seed must be the same for all rows of a group"),
-				 errdetail("It was " INT64_FORMAT ", and is " INT64_FORMAT ".",
+				 errdetail("One row has " INT64_FORMAT ", another has " INT64_FORMAT ".",
 						   (int64) first->seed, (int64) now->seed)));
 }
 
@@ -99,7 +100,7 @@ new_state(FunctionCallInfo fcinfo, const FavParams *params)
 
 typedef FavParams (*ReadParams) (FunctionCallInfo fcinfo, int first);
 
-/* The state argument of a transition, or a new one for the first row. */
+/* Returns the state argument of a transition, or a new state for the first row. */
 static pg_attribute_always_inline FavAggState *
 transition_state(FunctionCallInfo fcinfo, FavKind kind, ReadParams read_params)
 {
@@ -123,7 +124,7 @@ transition_state(FunctionCallInfo fcinfo, FavKind kind, ReadParams read_params)
 	return new_state(fcinfo, &params);
 }
 
-/* A function for each kind of element: it is called for each row. */
+/* One function per kind of element, so that the kind is not tested for each row. */
 #define TRANSITION(name, kind, read_params, is_null, hash) \
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
 	Datum name(PG_FUNCTION_ARGS) \
@@ -155,9 +156,9 @@ TRANSITION(fav_base_pair, FAV_KIND_PAIR, base_params, PG_ARGISNULL(1) || PG_ARGI
 		   fav_hash_pair(PG_GETARG_INT64(1), PG_GETARG_INT64(2), seed));
 
 /*
- * The second number of a pair may have any integer type.  Without a function for each,
- * PostgreSQL would take two integer columns for an element and its error rate: float8 is
- * the preferred type of numbers.
+ * The second number of a pair may have any integer type.  Without a function for each type,
+ * PostgreSQL would resolve two integer columns to an element and its error rate, because float8
+ * is the preferred numeric type.
  */
 #define PAIR_TRANSITION(name, second) \
 	TRANSITION(name, FAV_KIND_PAIR, agg_params, PG_ARGISNULL(1) || PG_ARGISNULL(2), \
@@ -235,8 +236,8 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 }
 
 /*
- * Build the filter.  The state stays usable, because a window calls this again and again.
- * If no capacity was given, it is the number of elements.
+ * Build the filter.  The default capacity is the number of elements.  The state remains usable,
+ * because a window function calls this repeatedly.
  */
 static void
 build(FavAggState *state, FavParams params, FavEditor *editor)
@@ -265,8 +266,8 @@ fav_agg_final(PG_FUNCTION_ARGS)
 }
 
 /*
- * A base is never chained, so its only slice may err as often as the whole.  The first slice
- * of a chain gets half of the error rate: ask for twice the share.
+ * A base never grows, so its only slice may use all of the error share of the base.  The first
+ * slice of a chain gets half of the error rate, so build with twice the share.
  */
 Datum
 fav_base_final(PG_FUNCTION_ARGS)

@@ -2,14 +2,14 @@
  * hashset.c
  *		See hashset.h.
  *
- * The set is one array.  Its prefix is ascending and unique, new hashes are appended.  When
- * the array is full, the new hashes are sorted and merged into the prefix, which removes
- * duplicates.  The array grows only if it is still more than two thirds full then.  So each
- * hash is sorted once, and merged a few times at most, whatever the hashes and their order.
+ * The set is one array.  Its prefix is ascending and unique; new hashes are appended.  When the
+ * array is full, the new hashes are sorted and merged into the prefix, which removes duplicates.
+ * If the array is then still more than two thirds full, it grows.  So each hash is sorted once
+ * and merged a few times at most, for any hashes in any order.
  *
- * The array is at most 1.5 times as long as there are distinct hashes, and sorting takes as
- * much memory as the new hashes, a third of the array.  So a set of any size needs at most
- * 16 bytes for each distinct hash.  (Small sets grow faster, and need at most 24.)
+ * The array has capacity for at most 1.5 times the number of distinct hashes.  Sorting needs a
+ * copy of the new hashes, a third of the array.  So the set needs at most 16 bytes per distinct
+ * hash.  (Small sets grow faster and need at most 24.)
  */
 #include "aggregate/hashset.h"
 
@@ -17,18 +17,18 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Small, for the many groups of a GROUP BY that have only a few rows each. */
+/* Small, because a GROUP BY may have many groups of a few rows each. */
 #define FIRST_CAPACITY		4
 
-/* Sets of up to this many hashes grow to twice their size. */
+/* Sets of up to this many hashes double when they grow. */
 #define SMALL_SET			1024
 
-/* Hashes that are merged or moved between two checks for a cancel. */
+/* The number of hashes that are merged or moved between two checks for interrupts. */
 #define INTERRUPT_EVERY		((size_t) 1 << 18)
 
 /*
- * Hashes are merged at once if they are at least this fraction of the set.  Fewer are
- * appended: each merge reads the whole set.
+ * Hashes are merged at once if the set is at most this many times as large.  Fewer hashes are
+ * appended instead, because each merge reads the whole set.
  */
 #define MERGED_FRACTION		8
 
@@ -55,7 +55,7 @@ fav_hashset_reserve(FavHashSet *set, size_t count)
 		set_capacity(set, set->count + count);
 }
 
-/* Copy to a lower address; the two may overlap. */
+/* Copy to a lower address; source and destination may overlap. */
 static void
 move_down(uint64 *to, const uint64 *from, size_t count)
 {
@@ -72,8 +72,8 @@ move_down(uint64 *to, const uint64 *from, size_t count)
 }
 
 /*
- * Merge hashes into the prefix, from the end of both.  All are ascending and unique, the set
- * has no others behind its prefix, and its capacity is large enough for both.
+ * Merge hashes into the prefix, from the end of both.  The hashes are ascending and unique, the
+ * set has none after its prefix, and its capacity is large enough for both.
  */
 static void
 merge(FavHashSet *set, const uint64 *hashes, size_t count)
@@ -94,7 +94,7 @@ merge(FavHashSet *set, const uint64 *hashes, size_t count)
 			uint64		x = into[i - 1];
 			uint64		y = hashes[j - 1];
 
-			/* without a branch, which nobody could predict; equal ones become one */
+			/* without a branch, which would be unpredictable; equal hashes become one */
 			into[--k] = x > y ? x : y;
 			i -= x >= y;
 			j -= y >= x;
@@ -103,7 +103,7 @@ merge(FavHashSet *set, const uint64 *hashes, size_t count)
 	k -= j;
 	fav_copy((uint8_t *) (into + k), (const uint8_t *) hashes, j * sizeof(uint64));
 
-	/* the first i are where they were; duplicates have left a gap behind them */
+	/* the first i hashes have not moved; duplicates have left a gap after them */
 	if (k > i)
 		move_down(into + i, into + k, end - k);
 	set->count = set->sorted = i + end - k;

@@ -2,7 +2,7 @@
  * hashset.h
  *		A growing set of 64-bit hashes: the state of the aggregates.
  *
- * A hash may be added any number of times.  Settle the set before you read it.
+ * A hash may be added any number of times.  Settle the set before reading it.
  */
 #ifndef FAV_HASHSET_H
 #define FAV_HASHSET_H
@@ -12,16 +12,18 @@
 typedef struct FavHashSet
 {
 	uint64	   *hashes;
-	size_t		count;			/* of all hashes; of the distinct ones once it is settled */
+	size_t		count;			/* all hashes; once the set is settled, the distinct ones */
 	size_t		sorted;			/* length of the prefix that is ascending and unique */
 	size_t		capacity;
 } FavHashSet;
 
-/* Make an empty set.  Its memory comes from this context, also when it grows. */
+/* Make an empty set.  All its memory comes from this context. */
 extern void fav_hashset_init(FavHashSet *set, MemoryContext context);
 
-/* Make capacity for so many more hashes; or for one more, as cheaply as it can be had. */
+/* Make capacity for this many more hashes. */
 extern void fav_hashset_reserve(FavHashSet *set, size_t count);
+
+/* Make capacity for at least one more hash, by removing duplicates or by growing. */
 extern void fav_hashset_grow(FavHashSet *set);
 
 /* Sort the hashes and remove duplicates. */

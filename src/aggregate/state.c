@@ -18,7 +18,7 @@
 #define AT_COUNT			28
 #define AT_HASHES			36
 
-/* Hashes that are read or written between two checks for a cancel. */
+/* The number of hashes that are read or written between two checks for interrupts. */
 #define INTERRUPT_EVERY		((size_t) 1 << 18)
 
 void
@@ -86,7 +86,7 @@ fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size, size_t *us
 	memcpy(&params.error_rate, &error_rate, sizeof(error_rate));
 	count = fav_load64(bytes + AT_COUNT);
 	if (params.kind > FAV_KIND_PAIR || (params.kind == FAV_KIND_NONE && count > 0))
-		return "Its kind of elements is out of range.";
+		return "The kind of its elements is out of range.";
 	if (params.region_size < 1 || params.region_size > FAV_MAX_REGION_SIZE)
 		return "Its region size is out of range.";
 	if (params.capacity > FAV_MAX_ELEMENTS)
@@ -94,7 +94,7 @@ fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size, size_t *us
 	if (!(params.error_rate > 0.0 && params.error_rate <= 1.0))
 		return "Its error rate is out of range.";
 	if (count > (size - AT_HASHES) / sizeof(uint64))
-		return "It has fewer hashes than it claims.";
+		return "It has fewer hashes than its count says.";
 
 	fav_state_init(state, &params, CurrentMemoryContext);
 	fav_hashset_reserve(&state->set, count);

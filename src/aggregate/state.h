@@ -1,10 +1,10 @@
 /*
  * state.h
- *		Parameters of a filter to be, and the hashes of its elements: the state of the
- *		aggregates, and the bytes as which it travels.
+ *		The state of the aggregates: the parameters of the future filter and the hashes of
+ *		its elements.  Also its serialized form.
  *
- * The bytes may come from another process or from another server, so they have a version and
- * are little endian on every machine:
+ * A serialized state may come from another process or another server, so it has a version and
+ * is little endian on every machine:
  *
  *		version			u8
  *		kind			u8, FavKind
@@ -23,23 +23,25 @@
 
 typedef struct FavAggState
 {
-	FavParams	params;			/* capacity 0: none was given */
+	FavParams	params;			/* capacity 0: not given */
 	FavHashSet	set;
 } FavAggState;
 
 /* Make a state without hashes.  All its memory comes from this context. */
 extern void fav_state_init(FavAggState *state, const FavParams *params, MemoryContext context);
 
-/* Add the hashes of another state, which is settled for that. */
+/* Add the hashes of another state.  Settles the other state. */
 extern void fav_state_unite(FavAggState *state, FavAggState *other);
 
-/* The bytes of a state whose set is settled: how many; write them, and return their end. */
+/* The serialized size of a settled state. */
 extern size_t fav_state_size(const FavAggState *state);
+
+/* Serialize a settled state.  Returns the end of its bytes. */
 extern uint8_t *fav_state_write(const FavAggState *state, uint8_t *to);
 
 /*
- * Read a state of at most `size` bytes and set *used to their number.  Trusts nothing:
- * returns what is wrong with the bytes, or NULL.
+ * Read a serialized state of at most `size` bytes and set *used to its size.  The bytes are not
+ * trusted.  Returns NULL, or the detail of an error message if they are invalid.
  */
 extern const char *fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size,
 								  size_t *used);

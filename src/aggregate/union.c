@@ -2,17 +2,17 @@
  * union.c
  *		fav_union_agg: the union of many filters.
  *
- * The state has the hashes of filters without slices and tombstones, which are exact, in one
- * set, and all other filters as they are.  Only the final function unites: the set, or the
- * filters in the order of their bytes and then the set.  So the result depends neither on the
- * order of the rows nor on the workers that read them.
+ * A filter without slices and tombstones is exact.  The state has the hashes of all exact
+ * filters in one set, and copies of the other filters.  Only the final function unites them:
+ * first the filters, in the order of their size and bytes, then the set.  So the result depends
+ * neither on the order of the rows nor on the workers that read them.
  *
- * As bytes, a state is
+ * A serialized state is
  *
  *		version			u8
  *		has_exact		u8, 0 or 1
  *		exact			if has_exact: see state.h
- *		filters			for each its size, u32, and its bytes
+ *		filters			each as its size, u32, and its bytes
  */
 #include "fav.h"
 
@@ -24,14 +24,14 @@
 #define UNION_VERSION		1
 #define UNION_HEADER_SIZE	2
 
-/* What a tuple may need around a state, which is below 1 GB together with it. */
+/* A serialized state travels in a tuple, whose total size is limited to 1 GB. */
 #define TUPLE_OVERHEAD		1024
 
 typedef struct UnionState
 {
-	bool		has_exact;		/* was there a filter that is exact? */
-	FavAggState exact;			/* the elements of these, and the largest parameters */
-	struct varlena **filters;	/* the others */
+	bool		has_exact;		/* is one of the filters exact? */
+	FavAggState exact;			/* elements and largest parameters of the exact filters */
+	struct varlena **filters;	/* the other filters */
 	size_t		nfilters;
 	size_t		capacity;		/* of filters */
 } UnionState;
@@ -50,7 +50,7 @@ state_argument(FunctionCallInfo fcinfo, MemoryContext context)
 	return (UnionState *) PG_GETARG_POINTER(0);
 }
 
-/* The parameters of a union of exact filters are the largest there were. */
+/* A union of exact filters has the largest capacity and error rate of them. */
 static void
 unite_params(UnionState *state, const FavParams *params, MemoryContext context)
 {
@@ -242,7 +242,7 @@ compare_filters(const void *a, const void *b)
 	const struct varlena *x = *(struct varlena *const *) a;
 	const struct varlena *y = *(struct varlena *const *) b;
 
-	/* larger ones first: the others may fit into them */
+	/* larger filters first: smaller ones may be merged into their slices */
 	if (VARSIZE(x) != VARSIZE(y))
 		return VARSIZE(x) > VARSIZE(y) ? -1 : 1;
 	return memcmp(VARDATA(x), VARDATA(y), filter_size(x));
@@ -258,7 +258,7 @@ open_filter(const struct varlena *value, FavFilter *filter)
 		fav_raise_corrupted(&problem);
 }
 
-/* Leaves the state usable: a window calls it again and again. */
+/* The state remains usable, because a window function calls this repeatedly. */
 Datum
 fav_union_final(PG_FUNCTION_ARGS)
 {
@@ -278,7 +278,7 @@ fav_union_final(PG_FUNCTION_ARGS)
 	if (state->nfilters == 0)
 	{
 		if (!state->has_exact)
-			PG_RETURN_NULL();	/* nothing but NULLs */
+			PG_RETURN_NULL();	/* all filters were NULL */
 		fav_require(fav_editor_build(&editor, &state->exact.params, set->hashes, set->count));
 		return fav_finish_edit(&editor);
 	}

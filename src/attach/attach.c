@@ -43,6 +43,7 @@ check_source(Oid source)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is a temporary table", get_rel_name(source)),
 				 errhint("Build a filter of it with fav_agg.")));
+	LockRelationOid(source, ShareRowExclusiveLock);
 	family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
 	foreach(cell, family)
 	{

@@ -139,6 +139,7 @@ typedef struct FavObstacle
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
 pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);
+extern List *fav_list_family(Oid source);
 extern List *fav_list_levels(Oid schema, Oid source);
 extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 

@@ -8,10 +8,14 @@
  */
 #include "attach.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -53,6 +57,35 @@ fav_is_in_family(Oid relation, Oid source)
 		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
 		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) &&
 		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
+}
+
+/*
+ * The source with its partitions and children, from the catalog alone: no lock is taken, and a
+ * relation that is dropped at this moment is no error.
+ */
+List *
+fav_list_family(Oid source)
+{
+	List	   *family = list_make1_oid(source);
+	Relation	catalog = table_open(InheritsRelationId, AccessShareLock);
+	int			i;
+
+	for (i = 0; i < list_length(family); i++)
+	{
+		ScanKeyData key;
+		SysScanDesc scan;
+		HeapTuple	tuple;
+
+		ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber, F_OIDEQ,
+					ObjectIdGetDatum(list_nth_oid(family, i)));
+		scan = systable_beginscan(catalog, InheritsParentIndexId, true, NULL, 1, &key);
+		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+			family = list_append_unique_oid(family,
+											((Form_pg_inherits) GETSTRUCT(tuple))->inhrelid);
+		systable_endscan(scan);
+	}
+	table_close(catalog, AccessShareLock);
+	return family;
 }
 
 /* The levels tables of a source. */
@@ -158,7 +191,7 @@ check_family(const FavAttachment *attachment)
 	const FavObstacle *found = check_relation(attachment, attachment->levels);
 	ListCell   *cell;
 
-	foreach(cell, find_all_inheritors(attachment->source, NoLock, NULL))
+	foreach(cell, fav_list_family(attachment->source))
 	{
 		Oid			relation = lfirst_oid(cell);
 

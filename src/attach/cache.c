@@ -116,7 +116,7 @@ prepare(Oid schema, Oid levels)
 	/* Watch first and read then, so that no change goes unnoticed. */
 	watch(list_make1_oid(levels));
 	if (fav_read_definition(schema, levels, &definition))
-		watch(find_all_inheritors(definition.source, NoLock, NULL));
+		watch(fav_list_family(definition.source));
 	found = fav_read_attachment(schema, levels, attachment);
 	if (found != NULL)
 		fav_raise_obstacle(found);
@@ -178,6 +178,7 @@ fav_lock_source(FavAttachment *attachment)
 
 	if (attachment->is_source_locked)
 		return;
+	LockRelationOid(attachment->source, AccessShareLock);
 	(void) find_all_inheritors(attachment->source, AccessShareLock, NULL);
 	if (cache_is_stale || !list_member_ptr(attachments, attachment))
 	{

@@ -350,7 +350,7 @@ reconcile_collection(Collection *collection)
 }
 
 /*
- * Before commit.  Tables may have gone since the pairs were collected.  Triggers of the levels
+ * Before commit.  Tables, or the extension, may have gone since the pairs were collected.  Triggers of the levels
  * table cannot be deferred: PostgreSQL refuses that to who acts as somebody else.
  */
 static void
@@ -361,7 +361,8 @@ reconcile_all(void)
 		Collection *collection = linitial(collections);
 
 		PushActiveSnapshot(GetTransactionSnapshot());
-		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->source)) &&
+		if (OidIsValid(get_func_namespace(collection->function)) &&
+			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->source)) &&
 			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->levels)))
 			reconcile_collection(collection);
 		else
@@ -423,12 +424,16 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 					void *arg pg_attribute_unused())
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
+	MemoryContext old;
 	List	   *all;
 	ListCell   *cell;
 
 	if (collections == NIL ||
 		(event != SUBXACT_EVENT_PRE_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
 		return;
+
+	/* The subtransaction's own context would be kept if anything was ever put there. */
+	old = MemoryContextSwitchTo(TopTransactionContext);
 	all = list_copy(collections);
 	foreach(cell, all)
 	{
@@ -449,6 +454,7 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 			collection->nest_level = nest_level - 1;
 	}
 	list_free(all);
+	MemoryContextSwitchTo(old);
 }
 
 static void

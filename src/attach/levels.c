@@ -82,7 +82,7 @@ level_caches(FunctionCallInfo fcinfo)
 	return fcinfo->flinfo->fn_extra;
 }
 
-/* Recent is in its row and has no slices, unless somebody else has written it. */
+/* Recent is in its row, unless somebody else has written it. */
 static void
 open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 {
@@ -91,25 +91,49 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 	size_t		size = VARSIZE_ANY_EXHDR(value);
 	FavProblem	problem;
 
-	if (!fav_open_lists(recent, bytes, size) &&
-		fav_open(recent, bytes, size, size, &problem) != FAV_OK)
+	if (fav_open(recent, bytes, size, size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 }
 
-/* The kind of elements where recent has none. */
-static FavKind
-kind_below(FunctionCallInfo fcinfo)
+/* NULL is the empty filter, here with the parameters of a level below. */
+static void
+make_empty(FavFilter *recent, const FavParams *params)
+{
+	memset(recent, 0, sizeof(FavFilter));
+	recent->params = *params;
+}
+
+/* The parameters of a level below recent, one that knows its kind if there is one. */
+static bool
+params_below(FunctionCallInfo fcinfo, FavParams *params)
 {
 	LevelCaches *caches = level_caches(fcinfo);
-	FavKind		kind = FAV_KIND_NONE;
 	FavReader	local;
 
 	if (!PG_ARGISNULL(BASE))
-		kind = level_reader(fcinfo, BASE, &caches->base, &local)->filter.params.kind;
-	/* base may be empty, too */
-	if (kind == FAV_KIND_NONE && !PG_ARGISNULL(MIDDLE))
-		kind = level_reader(fcinfo, MIDDLE, &caches->middle, &local)->filter.params.kind;
-	return kind;
+		*params = level_reader(fcinfo, BASE, &caches->base, &local)->filter.params;
+	if (!PG_ARGISNULL(MIDDLE) && (PG_ARGISNULL(BASE) || params->kind == FAV_KIND_NONE))
+		*params = level_reader(fcinfo, MIDDLE, &caches->middle, &local)->filter.params;
+	return !PG_ARGISNULL(BASE) || !PG_ARGISNULL(MIDDLE);
+}
+
+/* Recent, which may be NULL or not know its kind.  False: all levels are NULL. */
+static bool
+get_recent(FunctionCallInfo fcinfo, FavFilter *recent)
+{
+	FavParams	below;
+
+	if (PG_ARGISNULL(RECENT))
+	{
+		if (!params_below(fcinfo, &below))
+			return false;
+		make_empty(recent, &below);
+		return true;
+	}
+	open_recent(fcinfo, recent);
+	if (recent->params.kind == FAV_KIND_NONE && params_below(fcinfo, &below))
+		recent->params.kind = below.kind;
+	return true;
 }
 
 /*
@@ -126,11 +150,8 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 
 	if (fav_element_is_null(fcinfo, kind, ELEMENT))
 		PG_RETURN_NULL();
-	if (PG_ARGISNULL(RECENT))
+	if (!get_recent(fcinfo, &recent))
 		PG_RETURN_BOOL(false);
-	open_recent(fcinfo, &recent);
-	if (recent.params.kind == FAV_KIND_NONE)
-		recent.params.kind = kind_below(fcinfo);
 	hash = fav_hash_argument(fcinfo, kind, ELEMENT, &recent.params);
 	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) :
 		fav_contains(&recent, hash))
@@ -196,16 +217,12 @@ fav_stack(PG_FUNCTION_ARGS)
 	uint8_t    *tombstones;
 	FavStatus	status;
 
-	if (PG_ARGISNULL(RECENT) && !(PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE)))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("recent must not be null where base or middle is not")));
-	if (PG_ARGISNULL(RECENT))
-		PG_RETURN_NULL();
 	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
+	{
+		if (PG_ARGISNULL(RECENT))
+			PG_RETURN_NULL();
 		PG_RETURN_DATUM(PG_GETARG_DATUM(RECENT));
-	fav_get_argument(fcinfo, RECENT, &recent);
-	levels.recent = &recent.filter;
+	}
 	if (!PG_ARGISNULL(BASE))
 	{
 		fav_open_head(&base, (struct varlena *) PG_GETARG_POINTER(BASE));
@@ -216,6 +233,11 @@ fav_stack(PG_FUNCTION_ARGS)
 		fav_get_argument(fcinfo, MIDDLE, &middle);
 		levels.middle = &middle.filter;
 	}
+	if (!PG_ARGISNULL(RECENT))
+		fav_get_argument(fcinfo, RECENT, &recent);
+	else
+		make_empty(&recent.filter, levels.base != NULL ? &base.params : &middle.filter.params);
+	levels.recent = &recent.filter;
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
 		raise_not_levels();

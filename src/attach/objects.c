@@ -21,6 +21,7 @@
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
+#include "funcapi.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_func.h"
 #include "storage/lmgr.h"
@@ -179,7 +180,7 @@ fav_is_active(Oid schema, Oid source, Oid levels)
 
 	if (!has_unique_key(levels))
 		return false;
-	foreach(cell, find_all_inheritors(source, NoLock, NULL))
+	foreach(cell, fav_list_family(source))
 	{
 		List	   *triggers = fav_read_triggers(schema, lfirst_oid(cell));
 
@@ -368,19 +369,29 @@ fav_view_of_levels(Oid schema, Oid levels)
 	return found;
 }
 
-/* The function to read filters with is of this owner, or in this schema. */
+/*
+ * Is it fav_contains(levels, ..., element), of this owner or in this schema?  The owner may have
+ * made others of this name.
+ */
 static bool
 is_our_function(Oid function, Oid owner, Oid schema)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	Form_pg_proc form;
 	bool		is_ours;
+	int			count;
+	Oid		   *types;
+	char	  **names;
+	char	   *modes;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
+	count = get_func_arg_info(tuple, &types, &names, &modes);
 	is_ours = strcmp(NameStr(form->proname), "fav_contains") == 0 &&
-		(form->proowner == owner || form->pronamespace == schema);
+		(form->proowner == owner || form->pronamespace == schema) && count > 1 &&
+		names != NULL && strcmp(names[0], "levels") == 0 &&
+		strcmp(names[count - 1], "element") == 0;
 	ReleaseSysCache(tuple);
 	return is_ours;
 }

@@ -56,6 +56,7 @@ struct FavKey
 	FavAttachment *attachment;
 	Datum		key;			/* of the filter */
 	FavKnown	known;			/* of its touched rows */
+	bool		is_built_anew;	/* whatever its levels are: they may be damaged */
 
 	/* Its row. */
 	bool		is_locked;
@@ -206,7 +207,8 @@ lock_row(FavKey *key)
 		TupleDesc	descriptor = SPI_tuptable->tupdesc;
 		bool		isnull;
 
-		open_levels(key, tuple, descriptor);
+		if (!key->is_built_anew)
+			open_levels(key, tuple, descriptor);
 		key->tid = *(ItemPointer) DatumGetPointer(heap_getattr(tuple, FAV_LEVELS_RECENT + 1,
 															   descriptor, &isnull));
 		key->xmin = DatumGetTransactionId(heap_getattr(tuple, FAV_LEVELS_RECENT + 2, descriptor,
@@ -737,8 +739,12 @@ fav_reconcile_key(FavKey *key)
 void
 fav_rebuild_key(FavAttachment *attachment, Datum filter_key)
 {
-	FavKey	   *opened = fav_open_key(attachment, filter_key, FAV_UNKNOWN);
+	FavKey	   *key = palloc0(sizeof(FavKey));
 
-	if (opened != NULL)
-		rebuild(opened);
+	key->attachment = attachment;
+	key->key = filter_key;
+	key->is_locked = true;
+	key->is_built_anew = true;
+	if (read_or_insert(key))
+		rebuild(key);
 }

@@ -147,16 +147,6 @@ remove_recent(FavEditor *editor, uint64_t hash)
 	editor->changed = true;
 }
 
-/* Add a tombstone, for which memory was reserved. */
-static void
-add_tombstone(FavEditor *editor, uint64_t hash)
-{
-	if (!fav_tombstones_add(editor, hash))
-		return;
-	fav_count_out(&editor->filter, 1);
-	editor->changed = true;
-}
-
 /*
  * Without a single bit set no element is in the slices.  What they marked means nothing any
  * more, and neither do tombstones of removed elements.  Excluded elements stay excluded.
@@ -185,6 +175,25 @@ drop_empty_slices(FavEditor *editor)
 }
 
 /*
+ * So many of an element's k bits are cleared, or none.
+ *
+ * The fewer are cleared, the more often the element comes back when others set them.  With an
+ * error rate of 1 % and more, and regions that are not small, two keep that below the error
+ * rate, and every bit more would cost tombstones.  Otherwise it takes half of the bits.  That
+ * also keeps blocks evenly full: those with many elements have few bits to clear, and would
+ * stay full while the others are emptied and filled anew.
+ */
+static uint32_t
+least_to_clear(const FavParams *params, uint32_t k)
+{
+	uint32_t	half = (k + 1) / 2;
+
+	if (half <= 2 || (params->error_rate >= 0.01 && params->region_size >= 7))
+		return k > 1 ? 2 : 1;
+	return half;
+}
+
+/*
  * Remove an element from the slice that is its home.  If it has a tombstone already, nothing is
  * cleared (docs/ALGORITHM.md), so nobody needs to check for that before.
  */
@@ -197,11 +206,9 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 	if (status != FAV_OK)
 		return status;
 	if (!fav_slice_remove(&filter->slices[home], editor->own_blocks[home],
-						  filter->params.region_size, hash))
-	{
-		add_tombstone(editor, hash);
-		return FAV_OK;
-	}
+						  filter->params.region_size, hash,
+						  least_to_clear(&filter->params, filter->slices[home].k)))
+		return fav_tombstones_add(editor, hash);
 	fav_count_out(filter, 1);
 	editor->changed = true;
 	if (filter->slices[home].bits_set == 0)
@@ -229,8 +236,7 @@ bury(FavEditor *editor, uint64_t hash)
 		fav_slice_pin(&filter->slices[i], editor->own_blocks[i], region_size, hash);
 		editor->changed = true;
 	}
-	add_tombstone(editor, hash);
-	return FAV_OK;
+	return fav_tombstones_add(editor, hash);
 }
 
 FavStatus
@@ -240,7 +246,7 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 	uint32_t	region_size = filter->params.region_size;
 	bool		in_recent = fav_editor_in_recent(editor, hash);
 	uint32_t	home;
-	FavStatus	status;
+	FavStatus	status = FAV_OK;
 
 	/* an excluded element is absent already, and bits that report it may be another's */
 	if (filter->has_excluded && fav_editor_has_tombstone(editor, hash))
@@ -248,10 +254,6 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 	home = fav_find_slice(filter->slices, filter->nslices, region_size, hash);
 	if (home != FAV_NO_SLICE)
 	{
-		status = fav_tombstones_reserve(editor, 1);
-		if (status != FAV_OK)
-			return status;
-
 		/* what is in recent need not have a home: a slice may report a false positive */
 		if (!in_recent && fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
 			return remove_from_slice(editor, home, hash);
@@ -272,21 +274,25 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 FavStatus
 fav_editor_exclude(FavEditor *editor, uint64_t hash)
 {
-	FavStatus	status = fav_tombstones_reserve(editor, 1);
+	FavFilter  *filter = &editor->filter;
+	FavStatus	status = FAV_OK;
 
-	if (status != FAV_OK)
-		return status;
-	if (fav_editor_in_recent(editor, hash))
+	if (!fav_editor_has_tombstone(editor, hash))
+	{
+		/* A tombstone counts as an element less.  This one may never have been counted. */
+		uint64_t	elements = filter->elements;
+
+		if (!fav_slices_report(filter, hash))
+			fav_count_in(filter);
+		status = fav_tombstones_add(editor, hash);
+		if (status != FAV_OK)
+			filter->elements = elements;
+		else
+			filter->has_excluded = true;
+	}
+	if (status == FAV_OK && fav_editor_in_recent(editor, hash))
 		remove_recent(editor, hash);
-	if (fav_editor_has_tombstone(editor, hash))
-		return FAV_OK;
-	editor->filter.has_excluded = true;
-
-	/* A tombstone counts as an element less.  This one may never have been counted. */
-	if (!fav_slices_report(&editor->filter, hash))
-		fav_count_in(&editor->filter);
-	add_tombstone(editor, hash);
-	return FAV_OK;
+	return status;
 }
 
 /*

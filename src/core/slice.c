@@ -10,12 +10,6 @@
  */
 #include "slice.h"
 
-static inline uint8_t *
-block_of(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	return blocks + fav_slice_block_offset(slice, region_size, hash);
-}
-
 /* The tracker lane comes after the data lanes. */
 static inline uint8_t *
 tracker_of(uint8_t *block, uint32_t region_size)
@@ -104,16 +98,22 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 	return added;
 }
 
-/* Clear the bits of an element in unmarked regions; returns how many were set. */
+/*
+ * Clear the bits of an element in unmarked regions, if there are `least` of them.  Returns how
+ * many were cleared.
+ */
 static uint32_t
-block_clear(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	const uint8_t *tracker = tracker_of(block, region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint8_t		before[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
+	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
 	uint32_t	cleared = 0;
 	uint32_t	left;
 	uint32_t	count;
 
+	memcpy(before, block, data_bytes);
 	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
@@ -130,12 +130,15 @@ block_clear(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 			cleared += own != 0;
 		}
 	}
-	return cleared;
+	if (cleared >= least)
+		return cleared;
+	memcpy(block, before, data_bytes);
+	return 0;
 }
 
-const FavKernels fav_portable_kernels = {list_contains, find_slice, block_insert, block_clear};
+const FavKernels fav_portable_kernels = {list_contains, find_slice, block_insert, block_remove};
 
-FavKernels	fav_kernels = {list_contains, find_slice, block_insert, block_clear};
+FavKernels	fav_kernels = {list_contains, find_slice, block_insert, block_remove};
 
 #if defined(__GNUC__)
 /* When the library is loaded. */
@@ -162,48 +165,24 @@ fav_slice_insert_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
 	}
 }
 
-/* Set bits of an element in its lanes, or mark them in the tracker. */
-static void
-set_all(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, bool in_tracker)
+void
+fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
+	uint8_t    *tracker = tracker_of(blocks + fav_slice_block_offset(slice, region_size, hash),
+									 region_size);
 	FavProbe	probe = fav_probe_first(hash, region_size);
 	uint32_t	left;
 	uint32_t	count;
 
-	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
 	{
-		uint32_t	number = in_tracker ? region_size : probe.lane;
-		uint8_t    *lane = block + (size_t) number * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
 
 		count = fav_probe_masks(&probe, left, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
-			fav_store64(lane + 8 * word, fav_load64(lane + 8 * word) | masks[word]);
+			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | masks[word]);
 	}
-}
-
-void
-fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	set_all(block_of(slice, blocks, region_size, hash), region_size, slice->k, hash, true);
-}
-
-bool
-fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
-{
-	uint8_t    *block = block_of(slice, blocks, region_size, hash);
-	uint32_t	cleared;
-
-	cleared = fav_kernels.block_clear(block, region_size, slice->k, hash);
-	if (cleared > 1 || (cleared == 1 && slice->k == 1))
-	{
-		slice->bits_set -= cleared;
-		return true;
-	}
-	if (cleared > 0)
-		set_all(block, region_size, slice->k, hash, false);
-	return false;
 }
 
 /*

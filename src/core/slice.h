@@ -28,7 +28,8 @@ typedef struct FavKernels
 	uint32_t	(*find_slice) (const FavSlice *slices, uint32_t nslices, uint32_t region_size,
 							   uint64_t hash);
 	uint32_t	(*block_insert) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash);
-	uint32_t	(*block_clear) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash);
+	uint32_t	(*block_remove) (uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash,
+								 uint32_t least);
 } FavKernels;
 
 extern FavKernels fav_kernels;
@@ -52,7 +53,8 @@ fav_recent_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 static inline uint32_t
 fav_find_slice(const FavSlice *slices, uint32_t nslices, uint32_t region_size, uint64_t hash)
 {
-	return fav_kernels.find_slice(slices, nslices, region_size, hash);
+	return nslices == 0 ? FAV_NO_SLICE :
+		fav_kernels.find_slice(slices, nslices, region_size, hash);
 }
 
 /* The offset of the hash's block from the first block of the slice. */
@@ -69,8 +71,8 @@ fav_slice_has_free_bits(const FavSlice *slice)
 }
 
 /*
- * Have the processor load the lane that a probe looks at first.  Inlined for sure: gcc takes a
- * function that only prefetches for one without effect, and drops the call.
+ * Prefetch the lane that a probe looks at first.  Always inlined: gcc considers a function that
+ * only prefetches to have no effect, and drops the call.
  */
 #if defined(__GNUC__)
 __attribute__((always_inline))
@@ -111,13 +113,21 @@ extern void fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t regio
  * Remove an element that the slice reports and whose only possible home it is: clear its bits
  * in unmarked regions.
  *
- * An element that lost a single bit would look present again as soon as another element sets
- * that bit.  So if an element has fewer than two such bits, nothing is cleared, and it needs a
- * tombstone: the function returns false.  (With one bit per element, a cleared bit leaves
- * nothing.)
+ * An element that lost few bits looks present again as soon as other elements set these.  So
+ * if an element has fewer than `least` such bits, nothing is cleared, and it needs a tombstone:
+ * the function returns false.
  */
-extern bool fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
-							 uint64_t hash);
+static inline bool
+fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash,
+				 uint32_t least)
+{
+	uint32_t	cleared =
+		fav_kernels.block_remove(blocks + fav_slice_block_offset(slice, region_size, hash),
+								 region_size, slice->k, hash, least);
+
+	slice->bits_set -= cleared;
+	return cleared > 0;
+}
 
 /*
  * Merge two slices of the same geometry into `blocks`, which may be either of theirs: OR the

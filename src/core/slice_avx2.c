@@ -14,7 +14,7 @@
 #define AVX2_INLINE		AVX2 static inline __attribute__((always_inline))
 
 /*
- * Which words of its lane a group takes, by the number of its bits (less one) and the word
+ * The words of its lane that a group uses, by the number of its bits (less one) and the word
  * that it begins with: a one in each of them.
  */
 static const uint64_t group_words[FAV_LANE_WORDS][FAV_LANE_WORDS][FAV_LANE_WORDS] = {
@@ -67,8 +67,13 @@ list_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 	__m256i		found = _mm256_setzero_si256();
 	uint32_t	i = 0;
 
-	for (; i + 4 <= count; i += 4)
-		found = _mm256_or_si256(found, _mm256_cmpeq_epi64(load(list + 8 * (size_t) i), wanted));
+	for (; i + 8 <= count; i += 8)
+	{
+		__m256i		low = _mm256_cmpeq_epi64(load(list + 8 * (size_t) i), wanted);
+		__m256i		high = _mm256_cmpeq_epi64(load(list + 8 * (size_t) (i + 4)), wanted);
+
+		found = _mm256_or_si256(found, _mm256_or_si256(low, high));
+	}
 	if (!_mm256_testz_si256(found, found))
 		return true;
 	for (; i < count; i++)
@@ -144,10 +149,13 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 }
 
 AVX2 static uint32_t
-block_clear(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
+block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	__m256i		marked = load(block + (size_t) region_size * FAV_LANE_BYTES);
 	FavProbe	probe = fav_probe_first(hash, region_size);
+	uint8_t    *lanes[FAV_MAX_K / FAV_LANE_WORDS];
+	__m256i		own[FAV_MAX_K / FAV_LANE_WORDS];
+	uint32_t	ngroups = 0;
 	uint32_t	cleared = 0;
 	uint32_t	left = k;
 
@@ -156,18 +164,24 @@ block_clear(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		__m256i		old = load(lane);
 		__m256i		bits = group_bits(probe.product, left);
-		__m256i		own = _mm256_andnot_si256(marked, _mm256_and_si256(old, bits));
 
-		store(lane, _mm256_andnot_si256(own, old));
-		cleared += nonzero_words(own);
+		lanes[ngroups] = lane;
+		own[ngroups] = _mm256_andnot_si256(marked, _mm256_and_si256(old, bits));
+		store(lane, _mm256_andnot_si256(own[ngroups], old));
+		cleared += nonzero_words(own[ngroups++]);
 		if (left <= FAV_LANE_WORDS)
-			return cleared;
+			break;
 		left -= FAV_LANE_WORDS;
 		fav_probe_next(&probe);
 	}
+	if (cleared >= least)
+		return cleared;
+	while (ngroups-- > 0)
+		store(lanes[ngroups], _mm256_or_si256(load(lanes[ngroups]), own[ngroups]));
+	return 0;
 }
 
-static const FavKernels kernels = {list_contains, find_slice, block_insert, block_clear};
+static const FavKernels kernels = {list_contains, find_slice, block_insert, block_remove};
 
 const FavKernels *
 fav_avx2_kernels(void)

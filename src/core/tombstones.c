@@ -2,12 +2,14 @@
  * tombstones.c
  *		See tombstones.h.
  *
- * The hash table uses linear probing and is at most three quarters full.  Whoever can choose
- * hashes can make them collide.  A long run of taken slots therefore makes the next
- * reservation merge the table into the list, which empties it.
+ * The hashes of the table ascend, with free slots between them, so that they are merged into
+ * the list without sorting.  The home slot of a hash is its upper half, scaled to the number
+ * of slots.  The hash is in that slot or in the run of taken slots after it.
+ *
+ * Whoever can choose hashes can make them collide.  A long run therefore makes the next change
+ * merge the table into the list, which empties it.
  */
 #include "editor.h"
-#include "sort.h"
 
 #define FIRST_SLOTS			64
 
@@ -75,33 +77,28 @@ fav_tombstones_open(FavEditor *editor)
 	FavTombstones *tombstones = &editor->tombstones;
 
 	tombstones->is_short = false;
-	tombstones->is_crowded = false;
 	tombstones->count = editor->filter.ntombstones;
-	tombstones->is_free_slot_flipped = false;
-	tombstones->nflipped = tombstones->nslots = 0;
 	tombstones->flipped = NULL;
+	tombstones->nflipped = tombstones->nslots = 0;
+	tombstones->is_crowded = tombstones->is_free_flipped = false;
 	tombstones->own_list = NULL;
 	if (should_be_short(editor))
 		copy_to_short(editor);
 }
 
-static void
-drop_table(FavTombstones *tombstones)
-{
-	if (tombstones->flipped != NULL)
-		fav_free(tombstones->flipped);
-	tombstones->flipped = NULL;
-	tombstones->nflipped = tombstones->nslots = 0;
-	tombstones->is_crowded = tombstones->is_free_slot_flipped = false;
-}
-
 void
 fav_tombstones_close(FavEditor *editor)
 {
-	drop_table(&editor->tombstones);
-	if (editor->tombstones.own_list != NULL)
-		fav_free(editor->tombstones.own_list);
-	editor->tombstones.own_list = NULL;
+	FavTombstones *tombstones = &editor->tombstones;
+
+	if (tombstones->flipped != NULL)
+		fav_free(tombstones->flipped);
+	if (tombstones->own_list != NULL)
+		fav_free(tombstones->own_list);
+	tombstones->flipped = NULL;
+	tombstones->nflipped = tombstones->nslots = 0;
+	tombstones->is_crowded = tombstones->is_free_flipped = false;
+	tombstones->own_list = NULL;
 }
 
 void
@@ -154,63 +151,124 @@ fav_tombstones_reorder(FavEditor *editor)
  * The hash table
  */
 
-static inline uint32_t
-home_slot(const FavTombstones *tombstones, uint64_t hash)
+/* All slots.  A run that reaches the last home slot goes on after it; then comes a free slot. */
+static inline size_t
+table_size(uint32_t nslots)
 {
-	return (uint32_t) (hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (tombstones->nslots - 1);
+	return nslots == 0 ? 0 : (size_t) nslots + RUN_MAX + 2;
 }
 
-/* The slot of the hash, or the free one where it belongs. */
-static inline uint32_t
+static inline uint64_t *
+home_slot(const FavTombstones *tombstones, uint64_t hash)
+{
+	return tombstones->flipped + ((hash >> 32) * tombstones->nslots >> 32);
+}
+
+/* The slot of the hash, or the one to put it into.  No hash is larger than a free slot. */
+static inline uint64_t *
 find_slot(const FavTombstones *tombstones, uint64_t hash)
 {
-	uint32_t	slot = home_slot(tombstones, hash);
+	uint64_t   *slot = home_slot(tombstones, hash);
 
-	while (tombstones->flipped[slot] != FAV_FREE_SLOT && tombstones->flipped[slot] != hash)
-		slot = (slot + 1) & (tombstones->nslots - 1);
+	while (*slot < hash)
+		slot++;
 	return slot;
 }
 
+/* Is the ascending list wrong about the hash? */
 static inline bool
 is_flipped(const FavTombstones *tombstones, uint64_t hash)
 {
-	if (tombstones->nflipped == 0)
-		return false;
 	if (hash == FAV_FREE_SLOT)
-		return tombstones->is_free_slot_flipped;
-	return tombstones->flipped[find_slot(tombstones, hash)] == hash;
+		return tombstones->is_free_flipped;
+	return tombstones->nflipped > 0 && *find_slot(tombstones, hash) == hash;
 }
 
-/* Put a hash into the table, which has a free slot. */
+/* Put a hash into the slot that was found for it.  The rest of the run moves on by a slot. */
 static inline void
-put(FavTombstones *tombstones, uint64_t hash)
+put(FavTombstones *tombstones, uint64_t *slot, uint64_t hash)
 {
-	uint32_t	slot = find_slot(tombstones, hash);
+	const uint64_t *home = home_slot(tombstones, hash);
 
-	tombstones->flipped[slot] = hash;
-	if (((slot - home_slot(tombstones, hash)) & (tombstones->nslots - 1)) >= RUN_MAX)
+	while (hash != FAV_FREE_SLOT)
+	{
+		uint64_t	next = *slot;
+
+		*slot++ = hash;
+		hash = next;
+	}
+	if (slot - home > RUN_MAX)
 		tombstones->is_crowded = true;
 }
 
-/* Take a hash out of the table; those after it move up as far as they may. */
+/* Free a slot.  The hashes after it move back by a slot, up to the first in its home slot. */
 static void
-take_out(FavTombstones *tombstones, uint64_t hash)
+free_slot(const FavTombstones *tombstones, uint64_t *slot)
 {
-	uint32_t	mask = tombstones->nslots - 1;
-	uint32_t	gap = find_slot(tombstones, hash);
-	uint32_t	slot = gap;
+	for (; slot[1] != FAV_FREE_SLOT && home_slot(tombstones, slot[1]) <= slot; slot++)
+		slot[0] = slot[1];
+	*slot = FAV_FREE_SLOT;
+}
 
-	while (tombstones->flipped[slot = (slot + 1) & mask] != FAV_FREE_SLOT)
+/* The list becomes wrong about the hash, or right again. */
+static void
+flip(FavTombstones *tombstones, uint64_t hash)
+{
+	bool		was_flipped = is_flipped(tombstones, hash);
+
+	tombstones->nflipped += was_flipped ? -1 : 1;
+	if (hash == FAV_FREE_SLOT)
+		tombstones->is_free_flipped = !was_flipped;
+	else if (was_flipped)
+		free_slot(tombstones, find_slot(tombstones, hash));
+	else
+		put(tombstones, find_slot(tombstones, hash), hash);
+}
+
+/* Move the hashes into a table of so many slots. */
+static FavStatus
+resize(FavTombstones *tombstones, uint32_t nslots)
+{
+	FavTombstones old = *tombstones;
+	size_t		i;
+
+	tombstones->flipped = fav_alloc(table_size(nslots) * sizeof(uint64_t));
+	if (tombstones->flipped == NULL)
 	{
-		uint64_t	next = tombstones->flipped[slot];
-
-		if (((slot - home_slot(tombstones, next)) & mask) >= ((slot - gap) & mask))
-		{
-			tombstones->flipped[gap] = next;
-			gap = slot;
-		}
+		tombstones->flipped = old.flipped;
+		return FAV_NO_MEMORY;
 	}
-	tombstones->flipped[gap] = FAV_FREE_SLOT;
+	tombstones->nslots = nslots;
+	for (i = 0; i < table_size(nslots); i++)
+	{
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		tombstones->flipped[i] = FAV_FREE_SLOT;
+	}
+	for (i = 0; i < table_size(old.nslots); i++)
+	{
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		if (old.flipped[i] != FAV_FREE_SLOT)
+			put(tombstones, find_slot(tombstones, old.flipped[i]), old.flipped[i]);
+	}
+	if (old.flipped != NULL)
+		fav_free(old.flipped);
+	return FAV_OK;
+}
+
+/* Make sure that one more hash can be flipped. */
+static inline FavStatus
+reserve(FavEditor *editor)
+{
+	FavTombstones *tombstones = &editor->tombstones;
+	FavStatus	status = FAV_OK;
+
+	if (tombstones->is_crowded || tombstones->nflipped == FLIPPED_MAX)
+		status = fav_tombstones_merge(editor);
+	if (status != FAV_OK || tombstones->nflipped < tombstones->nslots / 4 * 3)
+		return status;
+	return resize(tombstones, tombstones->nslots == 0 ? FIRST_SLOTS : 4 * tombstones->nslots);
 }
 
 bool
@@ -219,7 +277,7 @@ fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash)
 	const FavFilter *filter = &editor->filter;
 	bool		is_listed = false;
 
-	if (filter->ntombstones == 0 && editor->tombstones.nflipped == 0)
+	if (editor->tombstones.count == 0)
 		return false;
 	if (editor->tombstones.is_short)
 		return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
@@ -228,90 +286,41 @@ fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash)
 	return is_listed != is_flipped(&editor->tombstones, hash);
 }
 
-/* Move the hashes into a table of so many slots. */
-static FavStatus
-resize(FavTombstones *tombstones, uint32_t nslots)
+/* Add a hash to the short list, which is not full. */
+static void
+add_short(FavEditor *editor, uint64_t hash)
 {
-	FavTombstones old = *tombstones;
-	uint32_t	i;
+	FavTombstones *tombstones = &editor->tombstones;
+	uint8_t    *front = short_end(tombstones) - 8 * ++tombstones->count;
 
-	tombstones->flipped = fav_alloc(nslots * sizeof(uint64_t));
-	if (tombstones->flipped == NULL)
-	{
-		tombstones->flipped = old.flipped;
-		return FAV_NO_MEMORY;
-	}
-	tombstones->nslots = nslots;
-	fav_zero((uint8_t *) tombstones->flipped, nslots * sizeof(uint64_t));
-	for (i = 0; i < old.nslots; i++)
-	{
-		if (i % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		if (old.flipped[i] != FAV_FREE_SLOT)
-			put(tombstones, old.flipped[i]);
-	}
-	if (old.flipped != NULL)
-		fav_free(old.flipped);
-	return FAV_OK;
+	fav_store64(front, hash);
+	editor->filter.tombstones = front;
+	editor->filter.ntombstones = tombstones->count;
 }
 
 FavStatus
-fav_tombstones_reserve(FavEditor *editor, uint32_t count)
-{
-	FavTombstones *tombstones = &editor->tombstones;
-	uint32_t	nslots;
-	FavStatus	status;
-
-	if (tombstones->is_short && tombstones->count + count <= FAV_RECENT_MAX)
-		return FAV_OK;
-	if (tombstones->is_crowded || tombstones->nflipped + count > FLIPPED_MAX)
-	{
-		status = fav_tombstones_merge(editor);
-		if (status != FAV_OK)
-			return status;
-	}
-	nslots = tombstones->nslots > 0 ? tombstones->nslots : FIRST_SLOTS;
-	while (nslots / 4 * 3 < tombstones->nflipped + count)
-		nslots *= 4;
-	return nslots == tombstones->nslots ? FAV_OK : resize(tombstones, nslots);
-}
-
-/* The ascending list is wrong about the hash from now on, or right again. */
-static void
-flip(FavTombstones *tombstones, uint64_t hash)
-{
-	bool		was_flipped = is_flipped(tombstones, hash);
-
-	if (hash == FAV_FREE_SLOT)
-		tombstones->is_free_slot_flipped = !was_flipped;
-	else if (was_flipped)
-		take_out(tombstones, hash);
-	else
-		put(tombstones, hash);
-	tombstones->nflipped += was_flipped ? -1 : 1;
-}
-
-bool
 fav_tombstones_add(FavEditor *editor, uint64_t hash)
 {
 	FavTombstones *tombstones = &editor->tombstones;
+	FavStatus	status;
 
 	if (fav_editor_has_tombstone(editor, hash))
-		return false;
-	if (tombstones->is_short && tombstones->count == FAV_RECENT_MAX)
-		make_sorted(tombstones);
-	tombstones->count++;
-	if (!tombstones->is_short)
-		flip(tombstones, hash);
+		return FAV_OK;
+	if (tombstones->is_short && tombstones->count < FAV_RECENT_MAX)
+		add_short(editor, hash);
 	else
 	{
-		uint8_t    *front = short_end(tombstones) - 8 * tombstones->count;
-
-		fav_store64(front, hash);
-		editor->filter.tombstones = front;
-		editor->filter.ntombstones = tombstones->count;
+		status = reserve(editor);
+		if (status != FAV_OK)
+			return status;
+		if (tombstones->is_short)
+			make_sorted(tombstones);
+		flip(tombstones, hash);
+		tombstones->count++;
 	}
-	return true;
+	fav_count_out(&editor->filter, 1);
+	editor->changed = true;
+	return FAV_OK;
 }
 
 /* Remove a hash from the short list. */
@@ -337,16 +346,17 @@ fav_tombstones_remove(FavEditor *editor, uint64_t hash)
 	FavStatus	status;
 
 	if (tombstones->is_short)
-	{
 		remove_short(editor, hash);
-		return FAV_OK;
+	else
+	{
+		status = reserve(editor);
+		if (status != FAV_OK)
+			return status;
+		flip(tombstones, hash);
+		tombstones->count--;
+		fav_tombstones_reorder(editor);
 	}
-	status = fav_tombstones_reserve(editor, 1);
-	if (status != FAV_OK)
-		return status;
-	flip(tombstones, hash);
-	tombstones->count--;
-	fav_tombstones_reorder(editor);
+	editor->changed = true;
 	return FAV_OK;
 }
 
@@ -354,27 +364,25 @@ fav_tombstones_remove(FavEditor *editor, uint64_t hash)
  * Merging
  */
 
-/* The flipped hashes in ascending order, in memory that the caller frees. */
-static uint64_t *
-sort_flipped(const FavTombstones *tombstones, uint64_t **memory, size_t *count)
+/* Move all hashes of the table to its beginning; returns how many there are. */
+static size_t
+close_gaps(FavTombstones *tombstones)
 {
-	uint64_t   *hashes = fav_alloc(2 * (size_t) tombstones->nflipped * sizeof(uint64_t));
-	uint32_t	i;
+	size_t		count = 0;
+	size_t		i;
 
-	*memory = hashes;
-	*count = 0;
-	if (hashes == NULL)
-		return NULL;
-	for (i = 0; i < tombstones->nslots; i++)
+	for (i = 0; i < table_size(tombstones->nslots); i++)
 	{
+		uint64_t	hash = tombstones->flipped[i];
+
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		if (tombstones->flipped[i] != FAV_FREE_SLOT)
-			hashes[(*count)++] = tombstones->flipped[i];
+		tombstones->flipped[count] = hash;
+		count += hash != FAV_FREE_SLOT;
 	}
-	if (tombstones->is_free_slot_flipped)
-		hashes[(*count)++] = FAV_FREE_SLOT;
-	return fav_sort_hashes(hashes, *count, 64, hashes + tombstones->nflipped);
+	if (tombstones->is_free_flipped)
+		tombstones->flipped[count++] = FAV_FREE_SLOT;
+	return count;
 }
 
 /*
@@ -418,26 +426,18 @@ fav_tombstones_merge(FavEditor *editor)
 	FavTombstones *tombstones = &editor->tombstones;
 	FavFilter  *filter = &editor->filter;
 	uint64_t	most = (uint64_t) filter->ntombstones + tombstones->nflipped;
-	uint64_t   *memory;
-	uint64_t   *flipped;
-	size_t		nflipped;
 	uint8_t    *list;
+	size_t		nflipped;
 
 	if (tombstones->nflipped == 0)
 		return FAV_OK;
 	if (most * 8 > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
-	flipped = sort_flipped(tombstones, &memory, &nflipped);
-	if (flipped == NULL)
-		return FAV_NO_MEMORY;
 	list = fav_alloc(most * 8);
 	if (list == NULL)
-	{
-		fav_free(memory);
 		return FAV_NO_MEMORY;
-	}
-	filter->ntombstones = merge_lists(filter, flipped, nflipped, list);
-	fav_free(memory);
+	nflipped = close_gaps(tombstones);
+	filter->ntombstones = merge_lists(filter, tombstones->flipped, nflipped, list);
 	fav_tombstones_close(editor);
 	tombstones->own_list = list;
 	tombstones->count = filter->ntombstones;

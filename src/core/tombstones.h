@@ -14,7 +14,8 @@
 
 struct FavEditor;
 
-#define FAV_FREE_SLOT		0
+/* A free slot of the hash table. */
+#define FAV_FREE_SLOT		UINT64_MAX
 
 typedef struct FavTombstones
 {
@@ -22,37 +23,32 @@ typedef struct FavTombstones
 	bool		is_crowded;		/* the hash table has a long run of taken slots */
 	uint32_t	count;			/* of all tombstones, with the changes */
 	uint32_t	nflipped;		/* hashes that the ascending list is wrong about */
-	uint32_t	nslots;			/* of the hash table, a power of two; 0: there is none */
-	uint64_t   *flipped;		/* the hash table; a free slot has FAV_FREE_SLOT */
-	bool		is_free_slot_flipped;	/* the hash of that value is flipped, too */
+	uint32_t	nslots;			/* home slots of the hash table; 0: there is none */
+	uint64_t   *flipped;		/* the hash table */
+	bool		is_free_flipped;	/* the hash that looks like a free slot is flipped, too */
 	uint8_t    *own_list;		/* the list, if it was allocated here */
 	uint8_t		short_list[FAV_RECENT_MAX * 8];	/* filled from its end */
 } FavTombstones;
 
-/* Start from the tombstones of editor->filter; release what they took. */
+/* Start from the tombstones of editor->filter; release all memory. */
 extern void fav_tombstones_open(struct FavEditor *editor);
 extern void fav_tombstones_close(struct FavEditor *editor);
 
 extern bool fav_editor_has_tombstone(const struct FavEditor *editor, uint64_t hash);
 
-/* Make sure that the next `count` calls of fav_tombstones_add() cannot fail. */
-extern FavStatus fav_tombstones_reserve(struct FavEditor *editor, uint32_t count);
-
-/* Add a tombstone; false if there is one already. */
-extern bool fav_tombstones_add(struct FavEditor *editor, uint64_t hash);
+/* Add a tombstone, if there is none: the slices have an element less. */
+extern FavStatus fav_tombstones_add(struct FavEditor *editor, uint64_t hash);
 
 /* Remove a tombstone that is there. */
 extern FavStatus fav_tombstones_remove(struct FavEditor *editor, uint64_t hash);
 
-/*
- * Take `list` (ascending, allocated by fav_alloc(), or NULL) in place of all tombstones.
- */
+/* Replace all tombstones by `list`: ascending, from fav_alloc(), and the editor's from now on. */
 extern void fav_tombstones_replace(struct FavEditor *editor, uint8_t *list, uint32_t count);
 
-/* The editor was copied to another place after a union, and has no list of anybody else's. */
+/* The editor was copied to another place, after a union made all its lists. */
 extern void fav_tombstones_moved(struct FavEditor *editor);
 
-/* Bring the list into the order that the number of slices asks for. */
+/* Reorder the list if the number of slices requires it. */
 extern void fav_tombstones_reorder(struct FavEditor *editor);
 
 /* Merge all changes into the list of editor->filter. */

@@ -1,13 +1,13 @@
 /*
  * compare.c
- *		Equality of filters, and an order: that of their bytes.
+ *		Equality and order of filters, by their bytes.
  *
- * Equal bytes are not the same as equal sets: filters of the same elements may differ in
- * how they came to hold them.  Equality is for DISTINCT, IS DISTINCT FROM and the like.
+ * Filters of the same elements may have different bytes, because these depend on the history
+ * of a filter.  Equality exists for DISTINCT, IS DISTINCT FROM and the like.
  *
- * Large values are out of line.  Their sizes and TOAST pointers are compared first, then
- * their heads, which hold counts of bits and elements; only what is equal so far is
- * loaded.
+ * Large values are out of line.  Sizes and TOAST pointers are compared first, then the heads,
+ * which contain the counts of bits and elements.  Values are loaded only if their heads are
+ * equal.
  */
 #include "fav.h"
 
@@ -23,7 +23,7 @@ PG_FUNCTION_INFO_V1(fav_cmp);
 PG_FUNCTION_INFO_V1(fav_hash);
 PG_FUNCTION_INFO_V1(fav_hash_extended);
 
-/* An expanded value is flattened once, not in every step. */
+/* Returns an argument.  Flattens an expanded one, and keeps the result for the next call. */
 static inline struct varlena *
 argument(FunctionCallInfo fcinfo, int number)
 {
@@ -32,7 +32,7 @@ argument(FunctionCallInfo fcinfo, int number)
 	return (struct varlena *) PG_GETARG_POINTER(number);
 }
 
-/* The beginning of a value: all of its head, at least. */
+/* Returns at least the head of a value. */
 static struct varlena *
 load_head(struct varlena *value)
 {
@@ -55,7 +55,7 @@ release(struct varlena *loaded, const struct varlena *value)
 		pfree(loaded);
 }
 
-/* As far as both go. */
+/* Compare the bytes that both have. */
 static int
 compare_bytes(const struct varlena *a, const struct varlena *b)
 {
@@ -142,7 +142,7 @@ fav_cmp(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(compare(fcinfo));
 }
 
-/* Of the head alone, whatever the value is stored as: equal values have equal heads. */
+/* Hash only the head, which is cheap to load: equal values have equal heads. */
 static uint64
 hash_head(FunctionCallInfo fcinfo, uint64 seed)
 {

@@ -1,10 +1,14 @@
 /*
  * elements.c
- *		Elements of another kind than those of the filter.
+ *		Elements whose kind differs from that of the filter.
  *
- * Many drivers send parameters without a type, and PostgreSQL takes those for text.  So
- * text is read as what the filter holds.  Text that cannot be read, and an element of any
- * other type, is an error.  No mismatch is ever answered with "absent".
+ * Many drivers send parameters without a type, which PostgreSQL resolves to text.  So text is
+ * converted to the kind of the filter.  Text that cannot be converted is an error, and so is
+ * an element of any other kind.  A mismatch never means "absent".
+ *
+ * An array without a type becomes one text, too.  Converting it fails for a filter of numbers
+ * or uuids.  A filter of text, or one without a kind yet, would accept it as one meaningless
+ * element, so fav_refuse_array_as_text() raises an error.
  */
 #include "type/elements.h"
 
@@ -30,15 +34,15 @@ fav_kind_name(FavKind kind)
 	}
 }
 
-/* A filter of text may have come about by accident, so say how. */
+/* A filter may have become one of text by accident.  The hint explains how. */
 static int
 hint_other_kind(FavKind filter_kind)
 {
 	if (filter_kind == FAV_KIND_PAIR)
 		return errhint("Give both numbers of the pair.");
 	if (filter_kind == FAV_KIND_TEXT)
-		return errhint("Cast the element to text. If the filter should not hold text, build it "
-					   "anew and cast its first element: a parameter without a type is text.");
+		return errhint("Cast the element to text. If the filter should not hold text, rebuild it "
+					   "and cast its first element: a parameter without a type is text.");
 	return errhint("Cast the element to %s.", fav_kind_name(filter_kind));
 }
 
@@ -63,4 +67,29 @@ fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element)
 	element = DirectFunctionCall1(wanted == FAV_KIND_INTEGER ? int8in : uuid_in,
 								  CStringGetDatum(TextDatumGetCString(element)));
 	return fav_hash_datum(wanted, element, params->seed);
+}
+
+/*
+ * Only a literal, a parameter or a variable can have been sent without a type.  A column or the
+ * result of a function has type text on purpose.
+ */
+void
+fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *params)
+{
+	text	   *element;
+	const char *bytes;
+	int			size;
+
+	if ((params->kind != FAV_KIND_TEXT && params->kind != FAV_KIND_NONE) ||
+		!get_fn_expr_arg_stable(fcinfo->flinfo, number))
+		return;
+	element = PG_GETARG_TEXT_PP(number);
+	bytes = VARDATA_ANY(element);
+	size = VARSIZE_ANY_EXHDR(element);
+	if (size >= 2 && bytes[0] == '{' && bytes[size - 1] == '}')
+		ereport(ERROR,
+				(errcode(ERRCODE_INDETERMINATE_DATATYPE),
+				 errmsg("text in braces could be an array without a type"),
+				 errhint("Cast an array to its type, for example $1::bigint[]. If the text itself "
+						 "is the element, write ARRAY[$1].")));
 }

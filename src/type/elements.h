@@ -1,7 +1,7 @@
 /*
  * elements.h
- *		From SQL elements to hashes: the only place that knows how an element of
- *		each type looks.
+ *		From SQL elements to hashes.  Only this module knows how PostgreSQL stores an
+ *		element of each type.
  */
 #ifndef FAV_ELEMENTS_H
 #define FAV_ELEMENTS_H
@@ -30,15 +30,20 @@ fav_hash_datum(FavKind kind, Datum element, uint64_t seed)
 	}
 }
 
-/* What an element is called, and the type to cast it to. */
+/* The name of a kind, which is also the type to cast an element to; NULL for no kind. */
 extern const char *fav_kind_name(FavKind kind);
+
+/* Raise the error that an element has another kind than the filter. */
 pg_noreturn extern void fav_raise_other_kind(FavKind filter_kind, FavKind kind);
 
 /*
- * The hash of an element that is of another kind than those of the filter.  Text is read
- * as what the filter holds, as in id = '42'; everything else is an error.
+ * The hash of an element whose kind differs from that of the filter.  Text is converted to the
+ * kind of the filter, as in id = '42'.  Any other kind is an error.
  */
 extern uint64_t fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element);
+
+/* Raise an error if this text argument, which becomes an element, could be an untyped array. */
+extern void fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *params);
 
 /* The hash of an element for a filter with these parameters. */
 static pg_attribute_always_inline uint64_t
@@ -49,7 +54,7 @@ fav_hash_for(const FavParams *params, FavKind kind, Datum element)
 	return fav_hash_datum(kind, element, params->seed);
 }
 
-/* The element that begins with argument `number`; a pair takes two. */
+/* An element begins with argument `number`.  A pair has two arguments. */
 static inline bool
 fav_element_is_null(FunctionCallInfo fcinfo, FavKind kind, int number)
 {
@@ -66,7 +71,7 @@ fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, const FavPa
 	return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), params->seed);
 }
 
-/* An array of elements, taken apart. */
+/* A deconstructed array of elements. */
 typedef struct FavElements
 {
 	ArrayType  *array;

@@ -2,20 +2,19 @@
  * expanded.c
  *		The expanded object of type fav.
  *
- * A flat value is copied by every change, so a loop of changes takes quadratic time.  An
- * expanded object keeps the editor open instead.  PL/pgSQL keeps the object as the value of
- * a variable, and passes it on as read-write where the variable is assigned to again:
- * f := fav_add(f, x) then costs what the change costs.  Flattening finishes the editor,
- * which stays open for further changes.
+ * Every change of a flat value copies the value, so a loop of changes takes quadratic time.  An
+ * expanded object keeps its editor open instead.  PL/pgSQL keeps the object as the value of a
+ * variable.  In f := fav_add(f, x) it passes a read-write pointer, so the copy is saved.
+ * Flattening finishes the edit, but the editor remains open for further changes.
  *
- * A variable must keep its value if a change fails.  Three things see to that:
+ * A variable must keep its value if a change fails.  Three measures ensure that:
  *
- * - Elements are hashed before the first change.  Wrong kinds and unreadable text fail there.
- * - Interrupts are held while the core works.  The core may give up at a pause, but what it
- *   gives up then is the whole editor.
- * - The core makes each single change wholly or not at all.  An array goes to a copy if
- *   it is long or a limit is near.  What is left is an array that runs out of memory
- *   halfway (or meets a limit in a crafted value); the object is unusable then, and says so.
+ * - Elements are hashed before the first change.  Wrong kinds and invalid text fail there.
+ * - Interrupts are held while the core works, because an interrupted editor is unusable.
+ * - The core makes a change of one element completely or not at all.  An array is applied to a
+ *   copy of the filter if the array is long or the filter is near a limit.  One case remains:
+ *   an array runs out of memory halfway, or reaches a limit in a crafted value.  Then the
+ *   object becomes unusable, and every use of it is an error.
  */
 #include "type/expanded.h"
 
@@ -23,9 +22,9 @@
 #include "utils/memutils.h"
 
 /*
- * An array of more elements, or for a filter nearer to its limits, goes to a copy.  The next
- * slice is at most eight times as large as the filter, or is sized for the capacity: an
- * element takes less than 16 bytes.
+ * Larger arrays, and arrays for larger filters, are applied to a copy.  The next slice is at most
+ * eight times as large as the filter, or it is sized for the capacity at less than 16 bytes
+ * per element.  So it fits.
  */
 #define IN_PLACE_ELEMENTS	FAV_INTERRUPT_EVERY
 #define IN_PLACE_SLICES		(FAV_MAX_SLICES / 2)
@@ -35,8 +34,8 @@
 struct FavExpanded
 {
 	ExpandedObjectHeader header;
-	bool		is_broken;		/* an array was edited in part */
-	FavEditor	editor;			/* may point into the flat value it was opened on */
+	bool		is_broken;		/* an edit of several elements failed halfway */
+	FavEditor	editor;			/* may point into the flat value that it was opened on */
 };
 
 static Size get_flat_size(ExpandedObjectHeader *header);
@@ -65,7 +64,7 @@ fav_find_expanded(Datum value)
 	return object;
 }
 
-/* An object without an open editor. */
+/* Make an object without opening its editor. */
 static FavExpanded *
 make_object(void)
 {
@@ -125,7 +124,7 @@ fav_expanded_params(FavExpanded *object, FavKind kind)
 {
 	FavParams  *params = &object->editor.filter.params;
 
-	/* A filter that has lost all its elements has lost their kind. */
+	/* a filter without elements has no kind */
 	if (unlikely(params->kind != kind && params->kind != FAV_KIND_NONE) &&
 		fav_is_empty(fav_expanded_filter(object)))
 		params->kind = FAV_KIND_NONE;
@@ -133,7 +132,7 @@ fav_expanded_params(FavExpanded *object, FavKind kind)
 }
 
 bool
-fav_expanded_takes(const FavExpanded *object, size_t count)
+fav_expanded_is_editable(const FavExpanded *object, size_t count)
 {
 	const FavFilter *filter = &object->editor.filter;
 
@@ -213,10 +212,6 @@ fav_get_filter(FunctionCallInfo fcinfo, int number, FavFilter *filter)
 	}
 }
 
-/*
- * The methods
- */
-
 static Size
 get_flat_size(ExpandedObjectHeader *header)
 {
@@ -229,7 +224,7 @@ flatten_into(ExpandedObjectHeader *header, void *result, Size size)
 	const FavFilter *filter = fav_expanded_filter(fav_find_expanded(EOHPGetRODatum(header)));
 
 	if (size != VARHDRSZ + fav_size(filter))
-		elog(ERROR, "fav value has changed its size");
+		elog(ERROR, "size of expanded fav value has changed");
 	SET_VARSIZE(result, size);
 	fav_write(filter, (uint8_t *) VARDATA(result));
 }

@@ -1,9 +1,9 @@
 /*
  * functions.c
- *		fav_new, and add, del and contains of one element or an array.
+ *		fav_new, fav_add, fav_del, fav_exclude, fav_contains and fav_filter.
  *
- * Each operation is written once, for an element of any kind; the functions that
- * SQL calls are made from them by the macro at the end.
+ * Each operation is written once for all kinds of elements.  The macros at the end of the file
+ * define the functions that SQL calls.
  */
 #include "fav.h"
 
@@ -14,12 +14,12 @@
 #include "toast_cache.h"
 #include "utils/lsyscache.h"
 
-/* Elements of an array are probed in batches of so many. */
+/* The number of array elements that are probed at once. */
 #define PROBE_BATCH		64
 
 /*
- * Deconstructing an array of integers costs more than probing each of them.
- * Without NULLs they are read where they lie in the array.
+ * Returns the integers of an array in place, or NULL if it has NULLs or other elements.
+ * Deconstructing an array of integers costs more than probing them.
  */
 static inline const int64 *
 plain_integers(FavKind kind, ArrayType *array, int *count)
@@ -65,22 +65,22 @@ fav_new(PG_FUNCTION_ARGS)
 }
 
 /*
- * Add, del and exclude.  NULL is the empty filter; a NULL element changes nothing.  If
- * nothing changed the argument itself is the result, so that an UPDATE that sets
- * the column to it does not write its TOAST value again.
+ * Add, del and exclude.  NULL is the empty filter.  A NULL element changes nothing.  If nothing
+ * changes, the result is the argument itself, so that an UPDATE with it does not write the
+ * TOAST value again.
  *
- * A PL/pgSQL variable gets an expanded object, which the next call changes in place.
- * Everything else gets a flat value: it is about to be stored, and needs no object.
+ * For a PL/pgSQL variable the result is an expanded object, which the next call edits in place.
+ * Otherwise it is a flat value, because it is probably about to be stored.
  */
 typedef struct Edit
 {
-	FavExpanded *object;		/* to be changed; NULL: the editor is */
-	bool		is_new;			/* nobody else has the object */
+	FavExpanded *object;		/* to edit in place; NULL: use the editor */
+	bool		is_new;			/* this call made the object */
 	FavEditor	editor;
-	FavArgument argument;		/* what it was opened on; no datum: NULL */
+	FavArgument argument;		/* opened by the editor; datum NULL: the argument is NULL */
 } Edit;
 
-/* Is argument 0 a variable?  So are a few parameters of queries, at no harm. */
+/* Is argument 0 a variable?  Some query parameters look the same, which does no harm. */
 static bool
 is_variable(FunctionCallInfo fcinfo)
 {
@@ -94,7 +94,7 @@ is_variable(FunctionCallInfo fcinfo)
 	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
 }
 
-/* Begin to edit argument 0, which may be NULL.  Gives the parameters to hash elements with. */
+/* Begin to edit argument 0, which may be NULL.  Returns the parameters for hashing elements. */
 static const FavParams *
 begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
 {
@@ -108,7 +108,7 @@ begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
 	edit->object = NULL;
 	edit->is_new = false;
 	edit->argument.datum = NULL;
-	if (is_own && fav_expanded_takes(object, count))
+	if (is_own && fav_expanded_is_editable(object, count))
 		edit->object = object;
 	else if (FAV_HAS_IN_PLACE && (is_own || is_variable(fcinfo)))
 	{
@@ -132,7 +132,7 @@ begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
 	return &edit->editor.filter.params;
 }
 
-/* All hashes were computed before: from here on only memory and limits can fail. */
+/* Apply the edit.  Only memory and limits can fail here, because the elements are hashed. */
 static void
 edit_hashes(Edit *edit, FavKind kind, FavEdit function, const uint64_t *hashes, size_t count)
 {
@@ -141,7 +141,7 @@ edit_hashes(Edit *edit, FavKind kind, FavEdit function, const uint64_t *hashes, 
 
 	for (from = 0; from < count; from += now)
 	{
-		/* in place there is but one step, see fav_expanded_takes() */
+		/* an edit in place has a single step, see fav_expanded_is_editable() */
 		now = Min(count - from, FAV_INTERRUPT_EVERY);
 		CHECK_FOR_INTERRUPTS();
 		if (edit->object != NULL)
@@ -194,6 +194,8 @@ edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	}
 	params = begin_edit(fcinfo, kind, 1, &edit);
+	if (kind == FAV_KIND_TEXT)
+		fav_refuse_array_as_text(fcinfo, 1, params);
 	hash = fav_hash_argument(fcinfo, kind, 1, params);
 	edit_hashes(&edit, kind, function, &hash, 1);
 	return end_edit(fcinfo, &edit);
@@ -231,8 +233,8 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 }
 
 /*
- * Contains.  NULL as filter is the empty one; NULL as element gives NULL.  The
- * array forms are what OR and AND of the single answers would be.
+ * Contains.  A NULL filter is empty.  A NULL element gives NULL.  The array forms give the OR
+ * or the AND of the single results.
  */
 
 /* The first probe of a filter, and every probe of one that is not toasted. */
@@ -245,24 +247,15 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	FavReader  *reader;
 	uint64_t	hash;
 
-	/* in its row, as most users have it: nothing to load, little to parse */
+	/* The common case, a value in its row: nothing to load. */
 	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
+		FavProblem	problem;
 
-		if (fav_open_lists(&local.filter, bytes, size))
-		{
-			hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
-			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent, hash));
-		}
-		if (!fav_open_single(&local.filter, bytes, size))
-		{
-			FavProblem	problem;
-
-			if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
-				fav_raise_corrupted(&problem);
-		}
+		if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
+			fav_raise_corrupted(&problem);
 		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
 		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
 	}
@@ -278,8 +271,8 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 }
 
 /*
- * `first` is contains_first().  It is a tail call: a row of a scan, where the filter is
- * that of the row before, does not pay for its stack frame.
+ * `first` calls contains_first() for this kind.  It is a tail call of a function that is not
+ * inlined, so that a probe of the same filter as in the last row has a small stack frame.
  */
 static pg_attribute_always_inline Datum
 contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
@@ -300,7 +293,7 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 																 &reader->filter.params)));
 }
 
-/* The reader of argument 0 for an array of `count` elements of this kind. */
+/* Returns the reader of argument 0 for an array of `count` elements of this kind. */
 static FavReader *
 get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
 {
@@ -315,7 +308,7 @@ get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
 	}
 	(void) fav_expanded_params(object, kind);
 	local->filter = *fav_expanded_filter(object);
-	/* a list, be it empty, tells that the filter is loaded */
+	/* a list, even an empty one, marks the filter as loaded */
 	if (local->filter.tombstones == NULL)
 		local->filter.tombstones = local->filter.recent;
 	fav_matcher_init(&local->matcher, &local->filter);
@@ -347,7 +340,7 @@ contains_integers(FavReader *reader, const int64 *integers, int count, bool want
 
 	for (from = 0; from < count; from += probed)
 	{
-		/* while each probe fetches a block, probe no more than needed */
+		/* while each probe fetches a block, probe one by one and stop early */
 		probed = fav_reader_is_loaded(reader) ? Min(count - from, PROBE_BATCH) : 1;
 		probe_integers(reader, integers + from, probed, answers);
 		if (memchr(answers, wanted ? 1 : 0, (size_t) probed) != NULL)
@@ -356,7 +349,7 @@ contains_integers(FavReader *reader, const int64 *integers, int count, bool want
 	return !wanted;
 }
 
-/* Is there an element of the array of which "contains" is `wanted`? */
+/* OR (`wanted` is true) or AND (`wanted` is false) over the elements of an array. */
 static inline Datum
 contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 {
@@ -427,7 +420,7 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 		probe_integers(reader, integers + from, probed, answers);
 		for (i = 0; i < probed; i++)
 		{
-			/* stored in any case, so that there is no branch to mispredict */
+			/* store every integer, so that there is no branch to mispredict */
 			kept[nkept] = integers[from + i];
 			nkept += !answers[i];
 		}
@@ -439,7 +432,7 @@ filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers
 	return result;
 }
 
-/* The elements that are not in the filter, in order; NULLs are not elements. */
+/* The elements that are not in the filter, in order, without NULLs. */
 static inline Datum
 filter_array(FunctionCallInfo fcinfo, FavKind kind)
 {

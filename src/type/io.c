@@ -1,9 +1,9 @@
 /*
  * io.c
- *		Every entrance and exit: text, binary, bytea.
+ *		Input and output as text, binary and bytea.
  *
- * Text is the bytes of the value in hexadecimal after \x, as bytea has it; binary
- * and bytea are the bytes themselves, whose order is fixed (docs/FORMAT.md).
+ * Binary and bytea are the bytes of the value (docs/FORMAT.md).  Text is \x and these bytes in
+ * hexadecimal, as in bytea.
  */
 #include "fav.h"
 
@@ -12,7 +12,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Hexadecimal digits are made and read at some hundred megabytes a second. */
+/* The number of bytes that are converted between two checks for interrupts. */
 #define INTERRUPT_EVERY_BYTES	(1024 * 1024)
 
 PG_FUNCTION_INFO_V1(fav_in);
@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(fav_send);
 PG_FUNCTION_INFO_V1(fav_from_bytea);
 PG_FUNCTION_INFO_V1(fav_to_bytea);
 
-/* The one check of bytes from outside. */
+/* Check bytes from outside.  Every input function uses this. */
 static bool
 is_value(const uint8_t *bytes, size_t size, FavProblem *problem)
 {
@@ -32,7 +32,6 @@ is_value(const uint8_t *bytes, size_t size, FavProblem *problem)
 		fav_check(&filter, problem) == FAV_OK;
 }
 
-/* Before anything is done with so many bytes. */
 static bool
 is_too_large(size_t size, FavProblem *problem)
 {
@@ -94,7 +93,7 @@ fav_in(PG_FUNCTION_ARGS)
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 						 errmsg("invalid input syntax for type %s", "fav"),
 						 errdetail("A fav value is \"\\x\" followed by hexadecimal digits."),
-						 errhint("To make a filter use fav_new, fav_add or fav_agg.")));
+						 errhint("Use fav_new, fav_add or fav_agg to make a filter.")));
 	if (length % 2 != 0)
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -186,7 +185,7 @@ fav_from_bytea(PG_FUNCTION_ARGS)
 	return datum_from_bytes((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 }
 
-/* A flat value is its wire format. */
+/* A flat fav value has the same representation as a bytea. */
 Datum
 fav_to_bytea(PG_FUNCTION_ARGS)
 {

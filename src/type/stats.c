@@ -98,7 +98,7 @@ fav_slices(PG_FUNCTION_ARGS)
 		context->tuple_desc = BlessTupleDesc(descriptor);
 		argument = palloc(sizeof(FavArgument));
 
-		/* a copy: the argument itself may not live until the next call */
+		/* copy the argument, because it may not live until the next call */
 		argument->datum = PG_DETOAST_DATUM_COPY(PG_GETARG_DATUM(0));
 		fcinfo->args[0].value = PointerGetDatum(argument->datum);
 		fav_get_argument(fcinfo, 0, argument);

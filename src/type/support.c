@@ -1,12 +1,11 @@
 /*
  * support.c
- *		Planner support: how many rows pass, what a probe costs, and how to probe the
- *		levels of an attached filter without copying them.  For PL/pgSQL: a filter
- *		can be changed in place.
+ *		Planner support: the selectivity and cost of a probe, and a call that probes the
+ *		levels of an attached filter without copying them.  Support for PL/pgSQL:
+ *		editing a variable in place.
  *
- * Without this PostgreSQL assumes that a filter contains a third of all rows (for a
- * function) or half (for an operator), and plans feed queries for that.  In truth
- * it contains nearly none.
+ * Without an estimate PostgreSQL assumes that a filter contains a third of all rows (in a
+ * function) or half of them (in an operator).  In a feed query it contains nearly none.
  */
 #include "fav.h"
 
@@ -25,16 +24,15 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-/* The share of elements that a filter contains, where nothing is known. */
+/* The default for the share of elements that a filter contains. */
 #define DEFAULT_CONTAINED	0.01
 
-/* The number of elements in an array, where nothing is known. */
+/* The default for the number of elements in an array. */
 #define DEFAULT_ELEMENTS	10
 
 /*
- * What a probe costs in units of cpu_operator_cost: a filter that stays the
- * same is loaded once, one that comes with each row may have to be fetched from
- * TOAST each time.
+ * The cost of a probe in units of cpu_operator_cost.  A filter that is the same for all rows is
+ * loaded once.  A filter that changes from row to row may be fetched from TOAST each time.
  */
 #define SAME_FILTER_COST	2
 #define OTHER_FILTER_COST	20
@@ -44,7 +42,7 @@ PG_FUNCTION_INFO_V1(fav_edit_support);
 PG_FUNCTION_INFO_V1(fav_restriction_selectivity);
 PG_FUNCTION_INFO_V1(fav_join_selectivity);
 
-/* Elements of a filter that is known when the query is planned. */
+/* The number of elements of a constant filter, or -1 if its value is corrupted. */
 static double
 count_of_constant(Const *filter)
 {
@@ -54,7 +52,7 @@ count_of_constant(Const *filter)
 	FavFilter	parsed;
 	FavProblem	problem;
 
-	/* a broken value is for the executor to complain about */
+	/* the executor reports a corrupted value */
 	if (fav_open(&parsed, (const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head), size,
 				 &problem) != FAV_OK)
 		return -1;
@@ -110,7 +108,7 @@ power(double base, double exponent)
 	return exponent < 0.5 ? 1.0 : pow(base, exponent);
 }
 
-/* The type fav that belongs to functions of this schema; invalid if there is none. */
+/* The type fav in the schema of the extension; InvalidOid if there is none. */
 static Oid
 filter_type(Oid schema)
 {
@@ -118,7 +116,10 @@ filter_type(Oid schema)
 						   ObjectIdGetDatum(schema));
 }
 
-/* Anybody may name our estimator in an operator of their own, whose arguments are no filters. */
+/*
+ * Is the argument a filter?  Any user may define an operator with our estimator and with other
+ * argument types.
+ */
 static bool
 is_filter(Node *node, Oid function)
 {
@@ -136,8 +137,8 @@ is_any_function(Oid function)
 }
 
 /*
- * The selectivity of any form: contains(filter, element), its commutator, and
- * any/all of an array.
+ * The selectivity of every form: contains(filter, element), its commutator, and any or all of
+ * an array.
  */
 static double
 selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
@@ -162,10 +163,10 @@ selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
 			return DEFAULT_CONTAINED;
 	}
 
-	/* an integer column is cast to bigint; its statistics are its own */
+	/* an int column is cast to bigint, but its statistics belong to the column */
 	element = strip_implicit_coercions(element);
 
-	/* a pair has no statistics of its own */
+	/* a pair has no statistics */
 	share = list_length(args) == 2 ?
 		contained_share(root, filter, element, varRelid) : DEFAULT_CONTAINED;
 	if (type_is_array(exprType(element)))
@@ -178,7 +179,7 @@ selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
 	return share;
 }
 
-/* Does the filter of this call come with the row? */
+/* Does the filter of this call change from row to row? */
 static bool
 filter_changes(Node *call)
 {
@@ -202,7 +203,7 @@ filter_changes(Node *call)
 	return false;
 }
 
-/* The function of the extension with exactly these arguments.  Anybody may add overloads. */
+/* The function with exactly these argument types, because any user may add overloads. */
 static Oid
 find_function(const char *name, int count, const Oid *types, Oid schema)
 {
@@ -212,8 +213,9 @@ find_function(const char *name, int count, const Oid *types, Oid schema)
 }
 
 /*
- * fav_contains(fav_stack(base, middle, recent), x) is fav_contains(base, middle, recent, x),
- * which copies nothing; x is an element or a pair.  NULL: it is something else.
+ * Turn fav_contains(fav_stack(base, middle, recent), x) into
+ * fav_contains(base, middle, recent, x), which copies nothing.  x is an element or a pair.
+ * Returns NULL for any other call.
  */
 static Node *
 contains_levels(FuncExpr *call)
@@ -277,9 +279,9 @@ fav_support(PG_FUNCTION_ARGS)
 }
 
 /*
- * f := fav_add(f, x) may change the variable in place.  The function keeps its promise that a
- * failure changes nothing (expanded.c), and elements are hashed before the first change, so
- * they may refer to the variable.
+ * Tell PL/pgSQL that f := fav_add(f, x) may edit the variable in place.  A failure leaves the
+ * variable unchanged (expanded.c).  x may refer to the variable, because elements are hashed
+ * before the first change.
  */
 Datum
 fav_edit_support(PG_FUNCTION_ARGS)

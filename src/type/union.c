@@ -1,6 +1,6 @@
 /*
  * union.c
- *		fav_union: the filter that holds what either of two holds.
+ *		fav_union: the union of two filters.
  */
 #include "type/union.h"
 

@@ -1,6 +1,6 @@
 /*
  * union.h
- *		Filters as one filter, with errors as the server reports them.
+ *		The union of filters, with errors reported by ereport.
  */
 #ifndef FAV_TYPE_UNION_H
 #define FAV_TYPE_UNION_H
@@ -10,7 +10,7 @@
 /* Raise an error if filters with these parameters cannot be united. */
 extern void fav_check_unitable(const FavParams *a, const FavParams *b);
 
-/* Add all that `other` holds to the editor's filter. */
+/* Add all elements of `other` to the filter of the editor. */
 extern void fav_unite(FavEditor *editor, const FavFilter *other);
 
 #endif							/* FAV_TYPE_UNION_H */

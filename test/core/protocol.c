@@ -345,6 +345,76 @@ churn(uint64_t capacity, bool fifo)
 }
 
 /*
+ * Exchange a share of the elements at once, again and again until the filter asks for a rebuild.
+ * Until then strangers and deleted elements keep within the error rate.
+ */
+static void
+exchange(double error_rate, uint64_t capacity, uint32_t share)
+{
+	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = 7, .seed = seed};
+	uint32_t	questions = error_rate < 0.0005 ? 2000000 : 400000;
+	uint64_t	live = 30000;
+	uint64_t	exchanged = live * share / 100;
+	uint64_t	first = 0;
+	double		turnovers;
+	FavEditor	editor;
+	uint64_t	i;
+
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < live; i++)
+		add(&editor, i);
+	for (;;)
+	{
+		Value		value;
+		double		error;
+		double		back;
+
+		for (i = 0; i < exchanged; i++)
+			del(&editor, first + i);
+		for (i = 0; i < exchanged; i++)
+			add(&editor, first + live + i);
+		first += exchanged;
+		turnovers = (double) first / live;
+		value_from_editor(&value, &editor);
+		CHECK(count_present(&value.filter, first, first + live) == live);
+		if (fav_needs_rebuild(&value.filter) || turnovers > 3)
+		{
+			value_free(&value);
+			break;
+		}
+		error = measured_error(&value.filter, questions);
+		back = (double) count_present(&value.filter, 0, first) / first;
+		CHECK_THAT(error <= with_margin(error_rate, questions), "error %g of %g after %.1f turnovers",
+				   error, error_rate, turnovers);
+		CHECK_THAT(back <= with_margin(error_rate, (uint32_t) first), "%g of %g are back after %.1f turnovers",
+				   back, error_rate, turnovers);
+		value_free(&value);
+	}
+	printf("protocol:   error rate %-6g capacity %5llu, %2u %% exchanged at once: needs a rebuild after %.1f turnovers\n",
+		   error_rate, (unsigned long long) capacity, share, turnovers);
+	fav_editor_close(&editor);
+}
+
+static void
+exchanges(void)
+{
+	static const double rates[] = {0.05, 0.01, 0.005, 0.001, 0.0001};
+	static const uint32_t shares[] = {10, 50, 99};
+	size_t		i;
+	size_t		j;
+
+	test_begin("protocol: until a filter asks for a rebuild, strangers and deleted elements keep within the rate");
+	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+		for (j = 0; j < sizeof(shares) / sizeof(shares[0]); j++)
+		{
+			exchange(rates[i], 30000, shares[j]);
+			exchange(rates[i], 1000, shares[j]);
+		}
+	CHECK(allocated_bytes() == 0);
+	test_end();
+}
+
+/*
  * A slice filled to its limit, for all rates and region sizes: the share of the
  * error that it was sized for, what its bits say, and what is measured.  How the
  * elements happen to fall into blocks makes one slice some percent better than
@@ -445,6 +515,7 @@ main(int argc, char **argv)
 	churn(1000, true);
 	churn(LIVE, false);
 	churn(LIVE, true);
+	exchanges();
 	full_slices();
 	estimated_error();
 	return test_summary("protocol");
