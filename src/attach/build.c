@@ -125,11 +125,12 @@ build_batch(FavAttachment *attachment, Walk *walk)
 	int			nkeys = 0;
 
 	set_option("enable_seqscan", "off");
+	set_option("enable_sort", "off");
 	LockRelationOid(attachment->levels, RowExclusiveLock);
 	initStringInfo(&rows);
 	initStringInfo(&filters);
-	appendStringInfoString(&filters, " WHERE NOT EXISTS (SELECT FROM ONLY {levels} l"
-						   " WHERE l.{key}{::key} {=} {filter key}{::key}");
+	appendStringInfoString(&filters, " WHERE NOT {filter key}{::key} {=} ANY"
+						   " (SELECT l.{key}{::key} FROM ONLY {levels} l WHERE true");
 	if (walk->is_begun)
 	{
 		fav_filter_range(attachment, walk->position, range);

@@ -75,7 +75,7 @@ fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filt
 		"  AS is_large FROM"
 		"  (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM"
 		"   (SELECT {k} AS key, {e} AS element FROM {source}"
-		"    WHERE {k} IS NOT NULL AND {e} IS NOT NULL%s) s%s GROUP BY 1) a) b%s",
+		"    WHERE {k} IS NOT NULL AND {e} IS NOT NULL%s) s%s GROUP BY 1 OFFSET 0) a) b%s",
 		rows, filters, conflict)), SPI_OK_INSERT, 3 + nkeys, types, values);
 }
 
