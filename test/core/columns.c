@@ -1,9 +1,9 @@
 /*
  * columns.c
- *		What the choice of an element's bits costs: false positives of a full slice
- *		with the bits of hash.h, four in a lane; with each bit in another lane; and
- *		with those of the original filter, where the columns are on a line,
- *		Ha + i * Hb.  Prints the table of docs/ALGORITHM.md; make columns runs it.
+ *		False positives of a full slice for three choices of an element's bits: those of
+ *		hash.h, four in a lane; each bit in another lane; and those of the original
+ *		filter, whose columns are Ha + i * Hb.  Prints the table of docs/ALGORITHM.md;
+ *		make columns runs it.
  */
 #include "harness.h"
 #include "hash.h"
@@ -58,7 +58,7 @@ make_element(Element *element, Scheme scheme, const FavSlice *slice, uint64_t ha
 			(scheme == LINE ? a + i * b : (uint32_t) next_random(&hash)) % FAV_LANE_BITS;
 }
 
-/* Set the bits of the element, or ask whether they are; counts those that were clear. */
+/* Set the bits and return how many were clear; or only test them, up to the first clear one. */
 static uint32_t
 visit(const Element *element, const FavSlice *slice, uint8_t *bits, bool set)
 {
@@ -78,7 +78,7 @@ visit(const Element *element, const FavSlice *slice, uint8_t *bits, bool set)
 	return clear;
 }
 
-/* False positives, relative to the error the slice is sized for. */
+/* False positives, relative to the error that the slice is sized for. */
 static double
 measure(Scheme scheme, double error, uint64_t questions)
 {

@@ -1,7 +1,7 @@
 /*
  * fuzz_open.c
- *		Arbitrary bytes as a value: refused, or read by everything that reads, and
- *		written as they were.
+ *		Arbitrary bytes as a value: they are rejected, or every reader can read them and
+ *		they are written unchanged.
  */
 #include "fuzz.h"
 
@@ -50,7 +50,7 @@ fuzz_open(const uint8_t *data, size_t size)
 	bool		checked;
 	uint32_t	i;
 
-	/* whatever that accepts can be asked */
+	/* an accepted value can be probed */
 	for (i = 0; is_single && i < 64; i++)
 		(void) fav_contains(&single, i * UINT64_C(0x0404040404040404));
 	if (fav_open(&filter, data, size, size, &problem) != FAV_OK)
@@ -68,13 +68,13 @@ fuzz_open(const uint8_t *data, size_t size)
 		REQUIRE(fav_contains(&single, hash) == fav_contains(&filter, hash));
 	}
 
-	/* the head alone tells the same */
+	/* the head alone gives the same structure */
 	REQUIRE(fav_open(&head, data, size < FAV_MAX_HEAD_SIZE ? size : FAV_MAX_HEAD_SIZE, size, &problem) == FAV_OK);
 	REQUIRE(head.nslices == filter.nslices && head.tombstones_offset == filter.tombstones_offset);
 
 	/*
-	 * What is stored is opened but not checked again: damaged on disk, it may
-	 * answer wrongly, but that must be all.
+	 * A stored value is opened but not checked again.  If it is damaged on disk, it may give
+	 * wrong answers, but nothing worse.
 	 */
 	checked = fav_check(&filter, &problem) == FAV_OK;
 	read_all(&filter, checked);

@@ -2,21 +2,20 @@
  * model.c
  *		Random operations on a filter, compared with an exact set.
  *
- * What is asserted:
+ * The test asserts:
  *
- *		- every element of the set is found, always (no false negatives);
- *		- an element is not found right after its delete, nor at any time after it was
- *		  excluded, until it is added again;
- *		- elements never added are found at most as often as promised.  With p
- *		  the promise and N questions, the count may exceed p * N by five
- *		  standard deviations of a binomial distribution (one check in three
- *		  million would by chance), by 2 % of p for the model's precision, and
- *		  by one;
- *		- the bytes survive writing, opening and checking at any moment.
+ *		- Every element of the set is found (no false negatives).
+ *		- An element is absent right after its delete.  An excluded element is absent
+ *		  until it is added again.
+ *		- Elements that were never added are found at most as often as promised.  With
+ *		  the promised rate p and N probes, the count may exceed p * N by five standard
+ *		  deviations of a binomial distribution (one check in three million does so by
+ *		  chance), by 2 % of p for the precision of the formulas, and by one.
+ *		- The bytes survive writing, opening and checking at any moment.
  *
- * One round goes through all error rates and region sizes, each grown from
- * nothing, with its capacity known, and so small that it stays exact; then
- * through growth by a factor of 1,000.  What is left to chance comes from the
+ * One round goes through all error rates and region sizes.  For each it tests a filter
+ * that grows from nothing, one with a known capacity, and one so small that it remains
+ * exact.  Then a filter grows by a factor of 1,000.  All random choices depend on the
  * seed, which is printed.
  *
  * Usage: model [rounds [seed]]
@@ -27,7 +26,7 @@
 #include "harness.h"
 #include "hash.h"
 
-#define HOT		16				/* elements blocked and unblocked all the time */
+#define HOT		16				/* elements that are blocked and unblocked all the time */
 #define BATCH	300
 
 typedef struct Model
@@ -39,8 +38,8 @@ typedef struct Model
 	uint32_t	universe;		/* elements are 0 .. universe - 1 */
 	uint32_t	live;
 	uint8_t    *present;		/* the exact set */
-	uint8_t    *excluded;		/* and not added since: certainly absent */
-	bool		excludes;		/* does this life have such? */
+	uint8_t    *excluded;		/* excluded and not added since, so certainly absent */
+	bool		excludes;		/* does this run exclude elements? */
 	uint32_t   *list;			/* live elements, in any order */
 	uint32_t   *position;		/* of an element in that list */
 	uint64_t	operations;
@@ -104,7 +103,7 @@ model_add(Model *model, uint32_t element)
 	model->operations++;
 }
 
-/* It is not there any more. */
+/* Remove an element from the exact set. */
 static void
 model_forget(Model *model, uint32_t element)
 {
@@ -124,7 +123,7 @@ model_del(Model *model, uint32_t element)
 {
 	uint64_t	hash = hash_of(model, element);
 
-	/* the contract: only what is there is deleted */
+	/* the contract: delete only elements of the set */
 	if (!model->present[element])
 		return;
 	CHECK_THAT(fav_editor_contains(&model->editor, hash), "false negative: element %u", element);
@@ -132,7 +131,7 @@ model_del(Model *model, uint32_t element)
 	model_forget(model, element);
 }
 
-/* Many at once, some of them twice. */
+/* Delete many at once, some of them twice. */
 static void
 model_del_many(Model *model)
 {
@@ -154,7 +153,7 @@ model_del_many(Model *model)
 			model_forget(model, elements[i]);
 }
 
-/* What the filter can see is absent, deleted before or never added: nothing happens. */
+/* Deleting an element that looks absent changes nothing. */
 static void
 model_del_absent(Model *model, uint32_t element)
 {
@@ -168,7 +167,7 @@ model_del_absent(Model *model, uint32_t element)
 	total_absent++;
 }
 
-/* Absent from now on, whether it was ever there or not. */
+/* Exclude an element, whether it was ever added or not. */
 static void
 model_exclude(Model *model, uint32_t element)
 {
@@ -196,7 +195,7 @@ random_member(Model *model)
 	return model->list[random_below(&model->random, model->live)];
 }
 
-/* To bytes and back, as every SQL statement does. */
+/* Write the filter and open it again, as every SQL statement does. */
 static void
 model_reopen(Model *model)
 {
@@ -250,7 +249,7 @@ check_all(Model *model, uint32_t questions)
 	check_error(model, questions);
 }
 
-/* One random operation, of which `adding` in a hundred plain ones are adds. */
+/* One random operation.  Of plain adds and deletes, `adding` percent are adds. */
 static void
 step(Model *model, uint32_t adding)
 {
@@ -266,7 +265,7 @@ step(Model *model, uint32_t adding)
 		else
 			model_add(model, element);
 	}
-	else if (what < 110 && model->live > 0) /* again */
+	else if (what < 110 && model->live > 0) /* add an element again */
 		model_add(model, random_member(model));
 	else if (what == 110)
 		for (i = 0; i < BATCH && adding > 0; i++)
@@ -299,8 +298,8 @@ steps(Model *model, uint64_t operations, uint32_t adding)
 }
 
 /*
- * A life: grow to half of the universe, churn (every element is deleted and
- * added again a few times), shrink, grow again, and away with all of it.
+ * One run: grow to half of the universe, churn (delete and add every element a few times),
+ * shrink, grow again, delete all.
  */
 static void
 life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t seed)
@@ -330,7 +329,7 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 		step(&model, model.live < universe / 2 ? 80 : 40);
 	check_all(&model, questions);
 
-	/* provably empty or not, what it says must be sound */
+	/* a filter that has dropped its slices must contain nothing */
 	while (model.live > 0)
 		model_del(&model, model.list[model.live - 1]);
 	model_reopen(&model);
@@ -340,10 +339,7 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 	test_end();
 }
 
-/*
- * From a capacity of 1,000 to 1,000,000 elements, then a tenth deleted, then a
- * tenth replaced.
- */
+/* Grow from a capacity of 1,000 to 1,000,000 elements, delete a tenth, then replace a tenth. */
 static void
 growth(double error_rate, uint32_t region_size, uint64_t seed)
 {
@@ -393,7 +389,7 @@ all_rates_and_sizes(uint64_t *random)
 		{
 			FavParams	params = {.kind = FAV_KIND_INTEGER, .error_rate = error_rates[i], .region_size = region_sizes[j]};
 
-			/* exact, never a slice; then around the first slice */
+			/* exact filters without slices, then sizes around the first slice */
 			params.seed = next_random(random);
 			params.capacity = 1 + random_below(random, 1000);
 			life(&params, FAV_RECENT_MAX, 20000, next_random(random));

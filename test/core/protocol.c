@@ -1,6 +1,6 @@
 /*
  * protocol.c
- *		The figures that the filter is judged by, printed, and held to bounds.
+ *		Measure and print the figures of docs/ALGORITHM.md, and check their bounds.
  *
  *		protocol [seed]
  *
@@ -19,7 +19,7 @@ hash_of(uint64_t element)
 	return fav_hash_integer((int64_t) element, seed);
 }
 
-/* Elements that nobody adds. */
+/* Elements that are never added. */
 static inline uint64_t
 stranger(uint64_t number)
 {
@@ -61,7 +61,7 @@ measured_error(const FavFilter *filter, uint32_t questions)
 	return (double) wrong / questions;
 }
 
-/* What chance may add to a rate p in so many questions: five sigma. */
+/* Five standard deviations of a rate p measured with this many probes. */
 static double
 with_margin(double p, uint32_t questions)
 {
@@ -77,7 +77,7 @@ compare_hashes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The size of a value made now from these elements. */
+/* The size of a fresh value of these elements. */
 static size_t
 fresh_size(const FavParams *params, const uint64_t *elements, size_t count)
 {
@@ -174,7 +174,7 @@ space(void)
 	uint64_t	i;
 	uint64_t	next;
 
-	/* with the four bytes that PostgreSQL puts before a value */
+	/* including the varlena header of four bytes */
 	test_begin("protocol: space");
 	fav_editor_new(&editor, &params);
 	for (i = 0; i < params.capacity; i++)
@@ -218,8 +218,8 @@ space(void)
 }
 
 /*
- * Churn: so many live elements all the time; one is added, another deleted, at
- * random or the oldest.  Looked at ten times a turnover.
+ * Churn with a constant number of elements: add one, delete another, which is the oldest or a
+ * random one.  Measure ten times per turnover.
  */
 #define LIVE		10000
 #define TURNOVERS	20
@@ -227,7 +227,7 @@ space(void)
 typedef struct Churn
 {
 	FavEditor	editor;
-	Value		value;			/* the bytes that the editor was opened from */
+	Value		value;			/* the editor is opened on these bytes */
 	FavParams	params;
 	uint64_t	live[LIVE];
 	uint64_t	next;			/* the next new element */
@@ -301,7 +301,7 @@ churn_check(Churn *churn, uint32_t tenth)
 				   "needs no rebuild after %.1f turnovers: error %g, %zu bytes, fresh %zu",
 				   tenth / 10.0, measure.error, churn->value.size, fresh);
 
-	/* an add that meets a false positive is not counted, its delete is */
+	/* an add that meets a false positive is not counted, but its delete is */
 	CHECK_THAT(fabs((double) fav_count(filter) / LIVE - 1) < (churn->rebuild_at == 0 ? 0.05 : 0.25),
 			   "%llu elements counted", (unsigned long long) fav_count(filter));
 	for (i = 0; i < LIVE; i++)
@@ -345,8 +345,8 @@ churn(uint64_t capacity, bool fifo)
 }
 
 /*
- * Exchange a share of the elements at once, again and again until the filter asks for a rebuild.
- * Until then strangers and deleted elements keep within the error rate.
+ * Replace a share of the elements at once, repeatedly, until the filter needs a rebuild.  Until
+ * then, deleted elements and elements that were never added are reported within the error rate.
  */
 static void
 exchange(double error_rate, uint64_t capacity, uint32_t share)
@@ -415,10 +415,9 @@ exchanges(void)
 }
 
 /*
- * A slice filled to its limit, for all rates and region sizes: the share of the
- * error that it was sized for, what its bits say, and what is measured.  How the
- * elements happen to fall into blocks makes one slice some percent better than
- * another, the more so the smaller the error.
+ * Fill a slice to its limit, for all rates and region sizes.  Compare the error that it is sized
+ * for, the error computed from its bits, and the measured one.  The random distribution of
+ * elements over blocks makes slices differ by some percent, more for small errors.
  */
 static void
 full_slices(void)
@@ -446,7 +445,7 @@ full_slices(void)
 			uint64_t	next = 0;
 
 			fav_editor_new(&editor, &params);
-			/* a small slice may be full before its fill says so */
+			/* a small slice may be full before it reaches its limit of bits */
 			while (editor.filter.nslices == 0 ||
 				   (editor.filter.nslices == 1 && fav_slice_has_free_bits(&editor.filter.slices[0])))
 				add(&editor, next++);
@@ -467,7 +466,7 @@ full_slices(void)
 	test_end();
 }
 
-/* Grown filters: does the error that the filter states agree with the truth? */
+/* Grown filters: does the estimated error agree with the measured one? */
 static void
 estimated_error(void)
 {

@@ -1,15 +1,14 @@
 /*
  * test_format.c
- *		The parser, the validator and the writer: everything that is not exactly a
- *		value is refused, with the reason; everything else comes back as it went
- *		in.
+ *		The parser, the validator and the writer: an invalid value is rejected with the
+ *		reason; a valid one is written with the same bytes.
  */
 #include <math.h>
 
 #include "harness.h"
 #include "hash.h"
 
-/* A value with everything in it: several slices, recent and deleted hashes. */
+/* A value with several slices, recent hashes and tombstones. */
 static void
 make_value(Value *value, uint32_t region_size)
 {
@@ -27,7 +26,7 @@ make_value(Value *value, uint32_t region_size)
 	CHECK(value->filter.nslices >= 3 && value->filter.nrecent > 2 && value->filter.ntombstones > 2);
 }
 
-/* Open and check a copy that has no byte to spare behind it. */
+/* Open and check a copy in an allocation of the exact size. */
 static FavStatus
 try(const uint8_t *bytes, size_t size, FavProblem *problem)
 {
@@ -65,7 +64,7 @@ store(uint8_t *at, size_t width, uint64_t number)
 		at[i] = (uint8_t) (number >> 8 * i);
 }
 
-/* One number of a value replaced. */
+/* Replace one number of a value. */
 typedef struct Change
 {
 	const char *what;
@@ -242,7 +241,7 @@ test_lengths(const Value *value)
 	test_end();
 }
 
-/* As large as numbers can claim to be: nothing wraps around. */
+/* The largest possible numbers: no computation wraps around. */
 static void
 test_huge(void)
 {
@@ -279,7 +278,7 @@ test_huge(void)
 	test_end();
 }
 
-/* With only the head at hand, the structure is checked all the same. */
+/* The structure is checked even if only the head is available. */
 static void
 test_head(const Value *value)
 {
@@ -305,7 +304,7 @@ test_head(const Value *value)
 	test_end();
 }
 
-/* Any bit of the head flipped: refused, or a value that is written the same way. */
+/* Flip each bit of the head: the value is rejected, or it is written with the same bytes. */
 static void
 test_flips(const Value *value)
 {
@@ -320,7 +319,7 @@ test_flips(const Value *value)
 	memcpy(bytes, value->bytes, value->size);
 	for (bit = 0; bit <= 8 * head; bit++)
 	{
-		/* the last time, unchanged */
+		/* the last round is unchanged */
 		if (bit < 8 * head)
 			bytes[bit / 8] ^= (uint8_t) (1 << bit % 8);
 		if (fav_open(&filter, bytes, value->size, value->size, &problem) == FAV_OK)

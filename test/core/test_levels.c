@@ -2,13 +2,13 @@
  * test_levels.c
  *		The levels of an attached filter: random changes, compared with an exact set.
  *
- * A life here is that of one key: elements come and go, recent is pushed when it is full,
- * and base is built anew when middle is.  At any moment
+ * A run follows one key.  Elements are inserted and removed, recent is pushed into middle
+ * when it is full, and base is rebuilt when middle is full.  At any moment
  *
  *		- every element of the set is reported (no false negatives);
- *		- an element is not reported right after it has gone;
- *		- the stack answers as the levels do, is a valid value, and counts alike;
- *		- others are reported at most as often as promised.
+ *		- an element is not reported right after its removal;
+ *		- the stack is a valid value with the same answers and the same count;
+ *		- other elements are reported at most as often as promised.
  *
  * Usage: test_levels [rounds [seed]]
  */
@@ -52,7 +52,7 @@ levels_of(const Life *life)
 	return levels;
 }
 
-/* A level becomes what the editor has made. */
+/* Replace a level by the result of the editor. */
 static void
 replace(Value *value, bool *there, FavEditor *editor)
 {
@@ -84,7 +84,7 @@ empty_recent(Life *life)
 	replace(&life->recent, &there, &editor);
 }
 
-/* What fav_base() does. */
+/* Build a base as fav_base() does. */
 static void
 build(Life *life)
 {
@@ -148,7 +148,7 @@ push(Life *life)
 	life->pushes++;
 }
 
-/* An element comes or goes, as reconciling does it. */
+/* Insert or remove an element as reconciling does. */
 static void
 change(Life *life, uint32_t element, bool comes)
 {
@@ -162,7 +162,7 @@ change(Life *life, uint32_t element, bool comes)
 	life->present[element] = comes;
 	if (life->recent.filter.nrecent + life->recent.filter.ntombstones >= FAV_RECENT_MAX)
 	{
-		/* the change is in the set already, and so in a base that is built now */
+		/* the set includes the change already, and so does a base that is built now */
 		push(life);
 		levels = below = levels_of(life);
 	}
@@ -223,7 +223,10 @@ check(Life *life)
 			   "%u false positives in %u questions", wrong, questions);
 	off = (int64_t) fav_count(&opened) - (int64_t) life->live;
 
-	/* An element that goes may look present below; one that comes again is counted twice. */
+	/*
+	 * A removed element may look present in a lower level; one that is added again is counted
+	 * twice.
+	 */
 	CHECK_THAT(fabs((double) off) <= 5 + life->live * (0.1 + life->params.error_rate),
 			   "%lld elements are counted, there are %u", (long long) fav_count(&opened), life->live);
 	free(bytes);
@@ -254,7 +257,7 @@ live(double error_rate, uint32_t region_size, uint32_t universe, uint32_t change
 		uint32_t	element = (uint32_t) random_below(&life.random, universe);
 		uint32_t	phase = i * 5 / changes;
 
-		/* grow, churn, shrink, churn, churn; seldom does somebody come who is there */
+		/* grow, churn, shrink, churn, churn; an add of a present element is rare */
 		bool		comes = random_below(&life.random, 100) < (phase == 2 ? 15 : phase == 0 ? 80 : 50);
 
 		if (!comes || !life.present[element] || random_below(&life.random, 50) == 0)
@@ -273,7 +276,7 @@ live(double error_rate, uint32_t region_size, uint32_t universe, uint32_t change
 	test_end();
 }
 
-/* An excluded element is absent, whether it was ever added or not, until it is added. */
+/* An excluded element is absent until it is added again, whether it was ever added or not. */
 static void
 test_exclude(void)
 {

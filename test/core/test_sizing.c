@@ -60,9 +60,8 @@ test_shares(void)
 }
 
 /*
- * The table of the design was made for one big bitmap.  What a slice takes here
- * is up to 5 % more: for bits next to each other, for the slack, and for whole
- * blocks.  That may make one bit more the cheapest.
+ * The table of the design assumes one large bitmap.  A slice takes up to 5 % more: for
+ * correlated bits, for slack, and for whole blocks.  So the best k may be larger by one.
  */
 static void
 test_table(void)
@@ -95,7 +94,7 @@ test_table(void)
 	test_end();
 }
 
-/* Whatever a filter may ask for gives a slice that can be used. */
+/* Every legal request gives a usable slice. */
 static void
 test_slices(void)
 {
@@ -121,7 +120,7 @@ test_slices(void)
 					CHECK(slice.k >= 1 && slice.k <= FAV_MAX_K && slice.nblocks >= 1);
 					CHECK(slice.bits_limit >= 1 && slice.bits_limit < bits);
 					CHECK(fav_slice_capacity(&slice, region_size) >= (double) capacities[c]);
-					/* what one flush brings fits, even without a collision */
+					/* the hashes of one flush fit, even without a collision */
 					CHECK(slice.bits_limit >= (uint64_t) (FAV_RECENT_MAX - 1) * slice.k + 1);
 					CHECK(slice_error(region_size, slice.k,
 									  slice.k * fav_slice_capacity(&slice, region_size) / (double) bits) < error * 1.001);

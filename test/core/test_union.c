@@ -17,7 +17,7 @@ static uint64_t random_state;
 static uint64_t total_operations;
 static unsigned unions;
 static unsigned merged;			/* unions with fewer slices than both sides had */
-static unsigned refused;		/* more slices than one filter can have */
+static unsigned refused;		/* unions with more slices than the limit */
 
 /* A filter as bytes, and the exact set. */
 typedef struct Side
@@ -97,7 +97,7 @@ check_error(const FavFilter *filter)
 			   "%u false positives in %u questions, promised are %g", wrong, questions, promised);
 }
 
-/* A part of the universe, so that sides overlap fully, partly or not at all. */
+/* A subset of the universe, so that sides overlap fully, partly or not at all. */
 static void
 make_side(Side *side, const FavParams *params)
 {
@@ -112,7 +112,7 @@ make_side(Side *side, const FavParams *params)
 	change(side, sizes[random_below(&random_state, 4)], first, count);
 }
 
-/* What was deleted on either side, and is on neither, stays away. */
+/* An element that was deleted on a side and is in neither set is absent. */
 static void
 check_deletes_hold(const FavFilter *deleted_in, const FavFilter *a, const FavFilter *b,
 				   const FavFilter *united)
@@ -223,7 +223,7 @@ test_refusals(void)
 	test_end();
 }
 
-/* Every allocation of a union fails once: the editor is as it was. */
+/* Every allocation of a union fails once, and the editor is unchanged. */
 static void
 test_no_memory(void)
 {
