@@ -80,7 +80,7 @@ visit(const Element *element, const FavSlice *slice, uint8_t *bits, bool set)
 
 /* False positives, relative to the error that the slice is sized for. */
 static double
-measure(Scheme scheme, double error, uint64_t questions)
+measure(Scheme scheme, double error, uint64_t probes)
 {
 	uint64_t	random = 42;
 	uint64_t	wrong = 0;
@@ -96,13 +96,13 @@ measure(Scheme scheme, double error, uint64_t questions)
 		make_element(&element, scheme, &slice, next_random(&random));
 		i += visit(&element, &slice, bits, true);
 	}
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 	{
 		make_element(&element, scheme, &slice, next_random(&random));
 		wrong += visit(&element, &slice, bits, false) == 0;
 	}
 	free(bits);
-	return (double) wrong / (double) questions / error;
+	return (double) wrong / (double) probes / error;
 }
 
 int
@@ -114,12 +114,12 @@ main(void)
 	printf("| sized for | four in a lane | each in another lane | on a line |\n|---|---|---|---|\n");
 	for (i = 0; i < 4; i++)
 	{
-		uint64_t	questions = errors[i] < 0.001 ? 40000000 : 5000000;
+		uint64_t	probes = errors[i] < 0.001 ? 40000000 : 5000000;
 
 		printf("| %g %% |", 100 * errors[i]);
-		printf(" %.2f ×", measure(GROUPS, errors[i], questions));
-		printf(" | %.2f ×", measure(SPREAD, errors[i], questions));
-		printf(" | %.2f × |\n", measure(LINE, errors[i], questions));
+		printf(" %.2f ×", measure(GROUPS, errors[i], probes));
+		printf(" | %.2f ×", measure(SPREAD, errors[i], probes));
+		printf(" | %.2f × |\n", measure(LINE, errors[i], probes));
 		fflush(stdout);
 	}
 	return 0;

@@ -50,7 +50,7 @@ static uint64_t total_deletes;
 static uint64_t total_absent;
 static uint64_t total_excluded;
 static uint64_t total_members;
-static uint64_t total_questions;
+static uint64_t total_probes;
 
 static inline uint64_t
 hash_of(const Model *model, uint64_t element)
@@ -223,30 +223,30 @@ check_members(Model *model)
 }
 
 static void
-check_error(Model *model, uint32_t questions)
+check_error(Model *model, uint32_t probes)
 {
 	double		promised = model->params.error_rate * 1.02;
-	double		allowed = promised * questions + 5 * sqrt(promised * questions) + 1;
+	double		allowed = promised * probes + 5 * sqrt(promised * probes) + 1;
 	uint32_t	wrong = 0;
 	uint32_t	i;
 
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 		wrong += fav_contains(&model->value.filter,
 							  hash_of(model, (uint64_t) 1 << 40 | next_random(&model->random) >> 20));
-	CHECK_THAT(wrong <= allowed, "%u false positives in %u questions, promised are %g, estimated %u elements of %u",
-			   wrong, questions, promised * questions,
+	CHECK_THAT(wrong <= allowed, "%u false positives in %u probes, promised are %g, estimated %u elements of %u",
+			   wrong, probes, promised * probes,
 			   (unsigned) fav_count(&model->value.filter), model->live);
 	if (model->value.filter.nslices == 0)
 		CHECK_THAT(wrong == 0, "%u false positives in an exact filter", wrong);
-	total_questions += questions;
+	total_probes += probes;
 }
 
 static void
-check_all(Model *model, uint32_t questions)
+check_all(Model *model, uint32_t probes)
 {
 	model_reopen(model);
 	check_members(model);
-	check_error(model, questions);
+	check_error(model, probes);
 }
 
 /* One random operation.  Of plain adds and deletes, `adding` percent are adds. */
@@ -305,7 +305,7 @@ static void
 life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t seed)
 {
 	Model		model;
-	uint32_t	questions = params->error_rate < 0.0005 ? 400000 : 50000;
+	uint32_t	probes = params->error_rate < 0.0005 ? 400000 : 50000;
 	uint32_t	i;
 
 	test_begin("model: error rate %g, region size %u, capacity %llu, %u elements, seed %llu",
@@ -315,19 +315,19 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 	model.excludes = random_below(&model.random, 3) == 0;
 	while (model.live < universe / 2)
 		step(&model, 90);
-	check_all(&model, questions);
+	check_all(&model, probes);
 	for (i = 0; i < 4; i++)
 	{
 		steps(&model, operations / 8, 60);
-		check_all(&model, questions / 10);
+		check_all(&model, probes / 10);
 	}
-	check_all(&model, questions);
+	check_all(&model, probes);
 	while (model.live > universe / 20)
 		step(&model, 10);
-	check_all(&model, questions / 10);
+	check_all(&model, probes / 10);
 	while (model.operations < operations)
 		step(&model, model.live < universe / 2 ? 80 : 40);
-	check_all(&model, questions);
+	check_all(&model, probes);
 
 	/* a filter that has dropped its slices must contain nothing */
 	while (model.live > 0)
@@ -345,7 +345,7 @@ growth(double error_rate, uint32_t region_size, uint64_t seed)
 {
 	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = region_size, .seed = seed};
 	uint32_t	target = 1000000;
-	uint32_t	questions = error_rate < 0.0005 ? 1000000 : 200000;
+	uint32_t	probes = error_rate < 0.0005 ? 1000000 : 200000;
 	Model		model;
 	uint32_t	next = 0;
 	uint32_t	check = 1000;
@@ -359,19 +359,19 @@ growth(double error_rate, uint32_t region_size, uint64_t seed)
 		model_add(&model, next++);
 		if (next == check)
 		{
-			check_all(&model, questions);
+			check_all(&model, probes);
 			check *= 10;
 		}
 	}
 	for (i = 0; i < target / 10; i++)
 		model_del(&model, random_member(&model));
-	check_all(&model, questions);
+	check_all(&model, probes);
 	for (i = 0; i < target / 10; i++)
 	{
 		model_add(&model, next++);
 		model_del(&model, random_member(&model));
 	}
-	check_all(&model, questions);
+	check_all(&model, probes);
 	model_end(&model);
 	test_end();
 }
@@ -419,10 +419,10 @@ main(int argc, char **argv)
 		growth(0.2, 3, next_random(&random));
 		growth(0.01, 7, next_random(&random));
 		growth(0.0001, 10, next_random(&random));
-		printf("model: %.1f million operations, of which %.1f million deletes, %.1f million of what is absent and %.1f million exclusions; %.1f million questions for members, "
+		printf("model: %.1f million operations, of which %.1f million deletes, %.1f million of what is absent and %.1f million exclusions; %.1f million probes for members, "
 			   "%.1f million for others; %.0f s\n",
 			   (double) total_operations / 1e6, (double) total_deletes / 1e6, (double) total_absent / 1e6, (double) total_excluded / 1e6, (double) total_members / 1e6,
-			   (double) total_questions / 1e6, (double) (clock() - start) / CLOCKS_PER_SEC);
+			   (double) total_probes / 1e6, (double) (clock() - start) / CLOCKS_PER_SEC);
 		fflush(stdout);
 	}
 	test_begin("model: at least 20 million operations");

@@ -51,21 +51,21 @@ count_present(const FavFilter *filter, uint64_t from, uint64_t to)
 }
 
 static double
-measured_error(const FavFilter *filter, uint32_t questions)
+measured_error(const FavFilter *filter, uint32_t probes)
 {
 	uint32_t	wrong = 0;
 	uint32_t	i;
 
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 		wrong += fav_contains(filter, stranger(i));
-	return (double) wrong / questions;
+	return (double) wrong / probes;
 }
 
 /* Five standard deviations of a rate p measured with this many probes. */
 static double
-with_margin(double p, uint32_t questions)
+with_margin(double p, uint32_t probes)
 {
-	return 1.02 * p + 5 * sqrt(p / questions) + 1.0 / questions;
+	return 1.02 * p + 5 * sqrt(p / probes) + 1.0 / probes;
 }
 
 static int
@@ -336,7 +336,7 @@ churn(uint64_t capacity, bool fifo)
 		churn_tenth(churn, tenth);
 	}
 	churn_check(churn, tenth);
-	printf("protocol:   it asked for a rebuild after %.1f turnovers\n", churn->rebuild_at / 10.0);
+	printf("protocol:   it needed a rebuild after %.1f turnovers\n", churn->rebuild_at / 10.0);
 	fav_editor_close(&churn->editor);
 	value_free(&churn->value);
 	free(churn);
@@ -352,7 +352,7 @@ static void
 exchange(double error_rate, uint64_t capacity, uint32_t share)
 {
 	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = 7, .seed = seed};
-	uint32_t	questions = error_rate < 0.0005 ? 2000000 : 400000;
+	uint32_t	probes = error_rate < 0.0005 ? 2000000 : 400000;
 	uint64_t	live = 30000;
 	uint64_t	exchanged = live * share / 100;
 	uint64_t	first = 0;
@@ -382,9 +382,9 @@ exchange(double error_rate, uint64_t capacity, uint32_t share)
 			value_free(&value);
 			break;
 		}
-		error = measured_error(&value.filter, questions);
+		error = measured_error(&value.filter, probes);
 		back = (double) count_present(&value.filter, 0, first) / first;
-		CHECK_THAT(error <= with_margin(error_rate, questions), "error %g of %g after %.1f turnovers",
+		CHECK_THAT(error <= with_margin(error_rate, probes), "error %g of %g after %.1f turnovers",
 				   error, error_rate, turnovers);
 		CHECK_THAT(back <= with_margin(error_rate, (uint32_t) first), "%g of %g are back after %.1f turnovers",
 				   back, error_rate, turnovers);
@@ -403,7 +403,7 @@ exchanges(void)
 	size_t		i;
 	size_t		j;
 
-	test_begin("protocol: until a filter asks for a rebuild, strangers and deleted elements keep within the rate");
+	test_begin("protocol: until a filter needs a rebuild, strangers and deleted elements are within the rate");
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 		for (j = 0; j < sizeof(shares) / sizeof(shares[0]); j++)
 		{
@@ -432,7 +432,7 @@ full_slices(void)
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 	{
 		double		promised = fav_error_share(rates[i], 0);
-		uint32_t	questions = rates[i] < 0.0005 ? 2000000 : 400000;
+		uint32_t	probes = rates[i] < 0.0005 ? 2000000 : 400000;
 
 		printf("protocol:   error rate %-6g", rates[i]);
 		for (j = 0; j < sizeof(region_sizes) / sizeof(region_sizes[0]); j++)
@@ -453,9 +453,9 @@ full_slices(void)
 			fav_editor_close(&editor);
 			value.filter.nslices = 1;
 			fav_measure_slice(&value.filter, 0, &measure);
-			error = measured_error(&value.filter, questions);
+			error = measured_error(&value.filter, probes);
 			printf("   R %2u: %3.0f %% (%3.0f %%)", region_sizes[j], 100 * error / promised, 100 * measure.error / promised);
-			CHECK_THAT(error <= with_margin(1.1 * promised, questions), "error rate %g, region size %u: %g of %g",
+			CHECK_THAT(error <= with_margin(1.1 * promised, probes), "error rate %g, region size %u: %g of %g",
 					   rates[i], region_sizes[j], error, promised);
 			CHECK_THAT(measure.error <= 1.1 * promised, "error rate %g, region size %u: estimated %g of %g",
 					   rates[i], region_sizes[j], measure.error, promised);
@@ -477,7 +477,7 @@ estimated_error(void)
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 	{
 		FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = rates[i], .region_size = 7, .seed = seed};
-		uint32_t	questions = rates[i] < 0.0005 ? 4000000 : 400000;
+		uint32_t	probes = rates[i] < 0.0005 ? 4000000 : 400000;
 		FavMeasure	measure;
 		FavEditor	editor;
 		Value		value;
@@ -492,12 +492,12 @@ estimated_error(void)
 		value_from_editor(&value, &editor);
 		fav_editor_close(&editor);
 		fav_measure(&value.filter, &measure);
-		error = measured_error(&value.filter, questions);
+		error = measured_error(&value.filter, probes);
 		printf("protocol: error rate %g, grown to 50,000, a fifth deleted: estimated error %.4f %%, measured %.4f %%\n",
 			   rates[i], 100 * measure.error, 100 * error);
-		CHECK_THAT(fabs(error - measure.error) <= 0.02 * measure.error + 5 * sqrt(measure.error / questions),
+		CHECK_THAT(fabs(error - measure.error) <= 0.02 * measure.error + 5 * sqrt(measure.error / probes),
 				   "error rate %g: %g estimated, %g measured", rates[i], measure.error, error);
-		CHECK(error <= with_margin(rates[i], questions));
+		CHECK(error <= with_margin(rates[i], probes));
 		value_free(&value);
 	}
 	test_end();

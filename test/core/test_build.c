@@ -72,7 +72,7 @@ test_same_bytes(void)
 	size_t		c;
 	size_t		i;
 
-	test_begin("build: the same bytes from any order, written or taken");
+	test_begin("build: the same bytes from any order, written or not");
 	for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		for (c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
 		{

@@ -118,7 +118,7 @@ test_del_many(void)
 	uint32_t	failures = 0;
 	int			run;
 
-	test_begin("filter: deletes at once give the bytes of deletes one after the other");
+	test_begin("filter: batched deletes give the bytes of single deletes");
 	for (run = 0; run < 60; run++)
 	{
 		FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = run % 2 ? 0.01 : 0.2, .region_size = 1 + (uint32_t) run % 9};
@@ -339,7 +339,7 @@ test_build(void)
 	CHECK(allocated_bytes() == 0);
 	test_end();
 
-	test_begin("filter: built for a larger capacity, it leaves room");
+	test_begin("filter: built for a larger capacity, it has free bits");
 	{
 		FavEditor	editor;
 		Value		value;
@@ -409,7 +409,7 @@ test_too_many_slices(void)
 	uint8_t		block[2 * FAV_LANE_BYTES];
 	uint32_t	i;
 
-	test_begin("filter: a chain of 32 full slices takes no more");
+	test_begin("filter: a chain of 32 full slices accepts no more");
 	memset(&filter, 0, sizeof(filter));
 	memset(block, 0xff, sizeof(block));
 	memset(block, 0, 8);		/* the first word is clear */
@@ -539,7 +539,7 @@ test_memory(void)
 	unsigned	failures = 0;
 	int			step;
 
-	test_begin("filter: out of memory, an operation fails and leaves all as it was");
+	test_begin("filter: out of memory, an operation fails and changes nothing");
 	fav_editor_new(&editor, &params);
 	for (step = 0; step <= 3600; step++)
 	{

@@ -117,9 +117,9 @@ test_header(const Value *value)
 		{"capacity 0", FAV_PARAMS_AT_CAPACITY, 8, 0, "Capacity"},
 		{"capacity too large", FAV_PARAMS_AT_CAPACITY, 8, FAV_MAX_ELEMENTS + 1, "Capacity"},
 		{"capacity UINT64_MAX", FAV_PARAMS_AT_CAPACITY, 8, UINT64_MAX, "Capacity"},
-		{"no deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0, "add up to"},
-		{"2^31 deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0x80000000, "add up to"},
-		{"2^32 - 1 deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0xffffffff, "add up to"},
+		{"no tombstones", FAV_PARAMS_AT_NTOMBSTONES, 4, 0, "add up to"},
+		{"2^31 tombstones", FAV_PARAMS_AT_NTOMBSTONES, 4, 0x80000000, "add up to"},
+		{"2^32 - 1 tombstones", FAV_PARAMS_AT_NTOMBSTONES, 4, 0xffffffff, "add up to"},
 		{"too many elements", FAV_PARAMS_AT_ELEMENTS, 8, FAV_MAX_ELEMENTS + 1, "elements, more than"},
 		{"2^64 - 1 elements", FAV_PARAMS_AT_ELEMENTS, 8, UINT64_MAX, "elements, more than"},
 	};
@@ -141,7 +141,7 @@ test_error_rates(const Value *value)
 	uint64_t	bits;
 	size_t		i;
 
-	test_begin("format: error rates that are none");
+	test_begin("format: invalid error rates");
 	memcpy(bytes, value->bytes, value->size);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 	{
@@ -191,8 +191,8 @@ test_lists(const Value *value)
 {
 	uint8_t    *bytes = malloc(value->size);
 	size_t		recent = FAV_AT_RECENT;
-	size_t		deleted = (size_t) value->filter.tombstones_offset;
-	size_t		last = deleted + 8 * (size_t) (value->filter.ntombstones - 1);
+	size_t		tombstones = (size_t) value->filter.tombstones_offset;
+	size_t		last = tombstones + 8 * (size_t) (value->filter.ntombstones - 1);
 	uint8_t		first[8];
 
 	test_begin("format: lists that are not in order");
@@ -205,18 +205,18 @@ test_lists(const Value *value)
 	expect_refusal("first and last recent hash", bytes, value->size, "are the same");
 
 	memcpy(bytes, value->bytes, value->size);
-	memcpy(bytes + deleted + 8, bytes + deleted, 8);
-	expect_refusal("a deleted hash twice", bytes, value->size, "tombstones 1 and 2 are not");
+	memcpy(bytes + tombstones + 8, bytes + tombstones, 8);
+	expect_refusal("a tombstone twice", bytes, value->size, "tombstones 1 and 2 are not");
 
 	memcpy(bytes, value->bytes, value->size);
-	memcpy(first, bytes + deleted, 8);
-	memcpy(bytes + deleted, bytes + last, 8);
+	memcpy(first, bytes + tombstones, 8);
+	memcpy(bytes + tombstones, bytes + last, 8);
 	memcpy(bytes + last, first, 8);
-	expect_refusal("deleted not ascending", bytes, value->size, "not in ascending order");
+	expect_refusal("tombstones not ascending", bytes, value->size, "not in ascending order");
 
 	memcpy(bytes, value->bytes, value->size);
 	memcpy(bytes + recent + 8, bytes + last, 8);
-	expect_refusal("recent and deleted", bytes, value->size, "recent hash 2 also has a tombstone");
+	expect_refusal("a hash in recent and among the tombstones", bytes, value->size, "recent hash 2 also has a tombstone");
 
 	memcpy(bytes, value->bytes, value->size);
 	bytes[value->filter.slices[2].offset] ^= 4;
@@ -315,7 +315,7 @@ test_flips(const Value *value)
 	FavProblem	problem;
 	size_t		bit;
 
-	test_begin("format: what is accepted is written as it was read");
+	test_begin("format: an accepted value is written with the same bytes");
 	memcpy(bytes, value->bytes, value->size);
 	for (bit = 0; bit <= 8 * head; bit++)
 	{

@@ -454,7 +454,7 @@ test_looks(void)
 	uint64_t   *hashes = malloc(count * sizeof(uint64_t));
 	size_t		i;
 
-	test_begin("hashset: many hashes, and looks for a cancel");
+	test_begin("hashset: many hashes, with checks for interrupts");
 	for (i = 0; i < count; i++)
 		hashes[i] = by_chance(i, count);
 	measure("added", add_all, hashes, count, MOST_TO_ADD);
@@ -537,7 +537,7 @@ test_state(void)
 	size_t		i;
 	int			round;
 
-	test_begin("hashset: the bytes of a state");
+	test_begin("hashset: serialized states");
 	fav_state_init(&state, &DEFAULT_PARAMS, NULL);
 	fav_hashset_add(&state.set, UINT64_MAX);
 	fav_hashset_add(&state.set, UINT64_C(0x0123456789abcdef));

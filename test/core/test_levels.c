@@ -190,7 +190,7 @@ check(Life *life)
 	FavProblem	problem;
 	uint8_t    *tombstones;
 	uint8_t    *bytes;
-	uint32_t	questions = 20000;
+	uint32_t	probes = 20000;
 	double		promised = life->params.error_rate * 1.02;
 	uint32_t	wrong = 0;
 	uint32_t	i;
@@ -211,7 +211,7 @@ check(Life *life)
 		CHECK_THAT(life->has_base || life->has_middle || reported == life->present[i],
 				   "an exact filter is wrong for element %u", i);
 	}
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 	{
 		uint64_t	hash = hash_of(life, (uint64_t) 1 << 40 | next_random(&life->random) >> 20);
 		bool		reported = fav_levels_contain(&levels, hash);
@@ -219,8 +219,8 @@ check(Life *life)
 		wrong += reported;
 		CHECK(reported == fav_contains(&opened, hash));
 	}
-	CHECK_THAT(wrong <= promised * questions + 5 * sqrt(promised * questions) + 1,
-			   "%u false positives in %u questions", wrong, questions);
+	CHECK_THAT(wrong <= promised * probes + 5 * sqrt(promised * probes) + 1,
+			   "%u false positives in %u probes", wrong, probes);
 	off = (int64_t) fav_count(&opened) - (int64_t) life->live;
 
 	/*
@@ -285,7 +285,7 @@ test_exclude(void)
 	Value		value;
 	uint64_t	i;
 
-	test_begin("levels: an excluded element stays absent, and no other is affected");
+	test_begin("levels: an excluded element is absent, and no other is affected");
 	params.capacity = 1;
 	params.error_rate = 0.2;
 	fav_editor_new(&editor, &params);
@@ -318,7 +318,7 @@ test_mismatch(void)
 	FavFilter	stack;
 	uint8_t    *tombstones;
 
-	test_begin("levels: what does not belong together is not stacked");
+	test_begin("levels: incompatible levels are not stacked");
 	fav_editor_new(&editor, &params);
 	value_from_editor(&recent, &editor);
 	fav_editor_close(&editor);

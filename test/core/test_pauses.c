@@ -47,11 +47,11 @@ value_from_filter(Value *value, const FavFilter *filter)
 }
 
 static void
-make_listed(Value *value, const FavFilter *filter, const uint8_t *deleted, size_t count)
+make_listed(Value *value, const FavFilter *filter, const uint8_t *tombstones, size_t count)
 {
 	FavFilter	listed = *filter;
 
-	listed.tombstones = deleted;
+	listed.tombstones = tombstones;
 	listed.ntombstones = (uint32_t) count;
 	value_from_filter(value, &listed);
 }
@@ -80,7 +80,7 @@ make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ntombst
 {
 	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	uint64_t	stride = UINT64_MAX / nhashes;
-	uint8_t    *deleted = malloc(8 * ntombstones);
+	uint8_t    *tombstones = malloc(8 * ntombstones);
 	FavFilter	full;
 	FavEditor	editor;
 	Value		small;
@@ -106,14 +106,14 @@ make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ntombst
 	fav_editor_close(&editor);
 	stride = (UINT64_MAX - sources->hashes[1000]) / ntombstones;
 	for (i = 0; i < ntombstones; i++)
-		fav_store64(deleted + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
-	make_listed(&sources->listed, &small.filter, deleted, ntombstones);
-	make_listed(&sources->shifted, &small.filter, deleted + 8, ntombstones - 1);
+		fav_store64(tombstones + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
+	make_listed(&sources->listed, &small.filter, tombstones, ntombstones);
+	make_listed(&sources->shifted, &small.filter, tombstones + 8, ntombstones - 1);
 	for (i = 0; i < ntombstones; i++)
-		fav_store64(deleted + 8 * i, fav_load64(deleted + 8 * i) + stride / 2);
-	make_listed(&sources->between, &small.filter, deleted, ntombstones);
+		fav_store64(tombstones + 8 * i, fav_load64(tombstones + 8 * i) + stride / 2);
+	make_listed(&sources->between, &small.filter, tombstones, ntombstones);
 	value_free(&small);
-	free(deleted);
+	free(tombstones);
 }
 
 static void
@@ -194,7 +194,7 @@ do_check_blocks(const Sources *sources)
 }
 
 static uint64_t
-do_check_deleted(const Sources *sources)
+do_check_tombstones(const Sources *sources)
 {
 	return check(&sources->listed);
 }
@@ -305,19 +305,19 @@ do_unite_unlike(const Sources *sources)
 }
 
 static uint64_t
-do_unite_same_deleted(const Sources *sources)
+do_unite_same_tombstones(const Sources *sources)
 {
 	return unite(&sources->listed, &sources->listed, 1);
 }
 
 static uint64_t
-do_unite_shifted_deleted(const Sources *sources)
+do_unite_shifted_tombstones(const Sources *sources)
 {
 	return unite(&sources->listed, &sources->shifted, 1);
 }
 
 static uint64_t
-do_unite_other_deleted(const Sources *sources)
+do_unite_other_tombstones(const Sources *sources)
 {
 	return unite(&sources->listed, &sources->between, 1);
 }
@@ -331,7 +331,7 @@ static const struct
 {
 	{"build", do_build, true},
 	{"check of blocks", do_check_blocks, true},
-	{"check of tombstones", do_check_deleted, true},
+	{"check of tombstones", do_check_tombstones, true},
 	{"measure", do_measure, true},
 	{"what only reads the head", do_head_measures, false},
 	{"flush", do_flush, true},
@@ -341,9 +341,9 @@ static const struct
 	{"one tombstone removed", do_forget, true},
 	{"union, slices merged", do_unite_alike, true},
 	{"union, slices chained", do_unite_unlike, true},
-	{"union, the same tombstones", do_unite_same_deleted, true},
-	{"union, the same tombstones but one", do_unite_shifted_deleted, true},
-	{"union, other tombstones", do_unite_other_deleted, true},
+	{"union, the same tombstones", do_unite_same_tombstones, true},
+	{"union, the same tombstones but one", do_unite_shifted_tombstones, true},
+	{"union, other tombstones", do_unite_other_tombstones, true},
 };
 
 #define NOPERATIONS (sizeof(operations) / sizeof(operations[0]))

@@ -75,7 +75,7 @@ test_table(void)
 	}			table[] = {{0.05, 3, 0.46, 7.5}, {0.01, 5, 0.51, 11.3}, {0.005, 6, 0.53, 12.9}, {0.001, 8, 0.55, 16.7}};
 	size_t		i;
 
-	test_begin("sizing: k, load and bits an element about as designed");
+	test_begin("sizing: k, load and bits per element are about as designed");
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 	{
 		FavSlice	slice;

@@ -82,7 +82,7 @@ check_find(const char *name, const FavKernels *kernels)
 	uint64_t	answers[2] = {0, 0};
 	uint32_t	run;
 
-	test_begin("find: %s answers as it should", name);
+	test_begin("find: %s gives the right answers", name);
 	for (run = 0; run < 31 * 40; run++)
 	{
 		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
@@ -124,7 +124,7 @@ check_list(const char *name, const FavKernels *kernels)
 	uint64_t	random = 6;
 	uint32_t	count;
 
-	test_begin("list: %s answers as it should", name);
+	test_begin("list: %s gives the right answers", name);
 	for (count = 0; count <= FAV_RECENT_MAX; count++)
 	{
 		/* of the exact size, for the sanitizer, and at any address */
@@ -184,7 +184,7 @@ check_insert(const char *name, const FavKernels *kernels)
 	uint64_t	random = 7;
 	uint32_t	run;
 
-	test_begin("insert: %s sets and marks what it should", name);
+	test_begin("insert: %s sets and marks the right bits", name);
 	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
 	{
 		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
@@ -219,7 +219,7 @@ check_remove(const char *name, const FavKernels *kernels)
 	uint32_t	stuck = 0;
 	uint32_t	run;
 
-	test_begin("remove: %s clears what it should, all of it or nothing", name);
+	test_begin("remove: %s clears the right bits, all or none", name);
 	fav_kernels = *kernels;
 	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
 	{
@@ -341,7 +341,7 @@ check_contains(const char *name, const FavKernels *kernels)
 	uint64_t	answered[2] = {0, 0};
 	uint32_t	run;
 
-	test_begin("contains: %s answers as it should", name);
+	test_begin("contains: %s gives the right answers", name);
 	fav_kernels = *kernels;
 	for (run = 0; run < 31 * 60; run++)
 	{

@@ -253,7 +253,7 @@ test_no_memory(void)
 	Spread		spread;
 	uint32_t	i;
 
-	test_begin("tombstones: out of memory, a change fails and leaves all as it was");
+	test_begin("tombstones: out of memory, a change fails and changes nothing");
 	for (spread = EVEN; spread <= MIXED; spread++)
 	{
 		make_hashes(model, spread, &random);

@@ -86,15 +86,15 @@ check_members(const Side *side)
 static void
 check_error(const FavFilter *filter)
 {
-	uint32_t	questions = 20000;
-	double		promised = filter->params.error_rate * questions;
+	uint32_t	probes = 20000;
+	double		promised = filter->params.error_rate * probes;
 	uint32_t	wrong = 0;
 	uint32_t	i;
 
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 		wrong += fav_contains(filter, hash_of(UNIVERSE + i));
 	CHECK_THAT(wrong <= promised * 1.02 + 5 * sqrt(promised) + 1,
-			   "%u false positives in %u questions, promised are %g", wrong, questions, promised);
+			   "%u false positives in %u probes, promised are %g", wrong, probes, promised);
 }
 
 /* A subset of the universe, so that sides overlap fully, partly or not at all. */
@@ -114,14 +114,14 @@ make_side(Side *side, const FavParams *params)
 
 /* An element that was deleted on a side and is in neither set is absent. */
 static void
-check_deletes_hold(const FavFilter *deleted_in, const FavFilter *a, const FavFilter *b,
+check_deletes_hold(const FavFilter *side, const FavFilter *a, const FavFilter *b,
 				   const FavFilter *united)
 {
 	uint32_t	i;
 
-	for (i = 0; i < deleted_in->ntombstones; i++)
+	for (i = 0; i < side->ntombstones; i++)
 	{
-		uint64_t	hash = fav_load64(deleted_in->tombstones + 8 * (size_t) i);
+		uint64_t	hash = fav_load64(side->tombstones + 8 * (size_t) i);
 
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			CHECK_THAT(!fav_contains(united, hash), "a deleted hash is back after the union");
