@@ -208,8 +208,8 @@ figures("$rounds crashes ($backends backends and $postmasters postmasters killed
 $node->stop;
 done_testing();
 
-# Wait until the children of the killed postmaster have ended, because they hold its shared
-# memory.
+# Start after the postmaster was killed.  Its children hold its shared memory until they notice,
+# so try repeatedly.
 sub start_again
 {
 	foreach (1 .. 300)
@@ -221,9 +221,8 @@ sub start_again
 	return 0;
 }
 
-# Until it answers again.  Not by $node->psql: that writes the query into a pipe, and dies
-# of it if psql has left before, because there is no server.
-# Ready again: it takes a moment until the server notices that it is not.
+# Wait until the log says that the server is ready again.  Not by $node->psql, which dies if psql
+# ends before it has read the query.
 sub wait_for_server
 {
 	my ($before) = @_;
