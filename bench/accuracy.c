@@ -7,7 +7,7 @@
  * prints one line for each error rate, size and way to make the filter, tab
  * separated:
  *
- *		"built" or "grown"	error rate	elements	measured rate	bits an element
+ *		"built" or "grown"	error rate	elements	measured rate	bits per element
  *
  * Built: all elements at once.  Grown: one by one, starting for 1,000.  Of the
  * grown ones every tenth is deleted along the way, and probed as well: whatever is

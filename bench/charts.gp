@@ -84,7 +84,7 @@ plot pick("add: bytes of WAL", "", "fav") using 1:2 ls 1 title "fav", \
 	pick("add: bytes of WAL", "", "jsonb") using 1:2 ls 9 title "jsonb"
 
 set output "bench-probe.svg"
-set title "One question to a filter on disk"
+set title "One probe of a filter on disk"
 set xlabel "bytes of the filter" textcolor rgb "#333333"
 set ylabel "microseconds (less is better)" textcolor rgb "#333333"
 set format x "%.0s%cB"

@@ -170,7 +170,7 @@ fav_finish_edit(FavEditor *editor)
 	Datum		datum;
 
 	fav_require(fav_editor_finish(editor, &result));
-	value = fav_editor_take_value(editor);
+	value = fav_editor_built_value(editor);
 	if (value != NULL)
 	{
 		StaticAssertStmt(FAV_VALUE_PREFIX == VARHDRSZ, "a value begins after its varlena header");

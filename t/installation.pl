@@ -113,18 +113,18 @@ my $mine = q{'stranger.l'::regclass IS NOT NULL};
 my $yours = q{'public.pairs_fav_levels'::regclass IS NOT NULL};
 my $columns = 'NEW.who IS NOT NULL AND NEW.what IS NOT NULL';
 my $as_made = [ "ROW WHEN ($mine AND $columns)", 'fav_collect()' ];
-my $honest = q{fav_recent('stranger.t', '0.01', '0')};
+my $honest = q{fav_recent('stranger.t', '0.01', '0', '0')};
 
 # A trigger, the default of recent in the levels table, and the result of fav_verify.
 my %forged = (
 	'as it should be' => [ @$as_made, $honest, qr/^1\|1\|0\|0$/ ],
 	'for filters of others' => [ "ROW WHEN ($yours AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
-	'for a source of others' => [ @$as_made, q{fav_recent('pairs', '0.01', '0')}, qr/no attached filters/ ],
-	'for a source that is not there' => [ @$as_made, q{fav_recent(4000000001::oid::regclass, '0.01', '0')}, qr/no attached filters/ ],
+	'for a source of others' => [ @$as_made, q{fav_recent('pairs', '0.01', '0', '0')}, qr/no attached filters/ ],
+	'for a source that is not there' => [ @$as_made, q{fav_recent(4000000001::oid::regclass, '0.01', '0', '0')}, qr/no attached filters/ ],
 	'for no source' => [ @$as_made, 'fav_new()', qr/no attached filters/ ],
-	'for a source that changes' => [ @$as_made, q{fav_recent(CASE WHEN random() < 0.5 THEN 'stranger.t'::regclass END, '0.01', '0')}, qr/no attached filters/ ],
-	'for NULL' => [ @$as_made, q{fav_recent(NULL, '0.01', '0')}, qr/no attached filters/ ],
-	'with an impossible error rate' => [ @$as_made, q{fav_recent('stranger.t', 'nan', '0')}, qr/ERROR/ ],
+	'for a source that changes' => [ @$as_made, q{fav_recent(CASE WHEN random() < 0.5 THEN 'stranger.t'::regclass END, '0.01', '0', '0')}, qr/no attached filters/ ],
+	'for NULL' => [ @$as_made, q{fav_recent(NULL, '0.01', '0', '0')}, qr/no attached filters/ ],
+	'with an impossible error rate' => [ @$as_made, q{fav_recent('stranger.t', 'nan', '0', '0')}, qr/ERROR/ ],
 	'without a condition' => [ 'ROW', 'fav_collect()', $honest, qr/no attached filters/ ],
 	'without columns' => [ "ROW WHEN ($mine)", 'fav_collect()', $honest, qr/no attached filters/ ],
 	'without filters' => [ "ROW WHEN ($columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
@@ -139,7 +139,7 @@ my %forged = (
 	'with the source as filters' => [ "ROW WHEN ('stranger.t'::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
 	'with a view as filters' => [ "ROW WHEN ('stranger.v'::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
 	'with a view that says it has filters' => [ "ROW WHEN ('stranger.v'::regclass IS NOT NULL AND $columns)", 'fav_collect()',
-		q{fav_new(); ALTER VIEW stranger.v ALTER recent SET DEFAULT fav_recent('stranger.t', '0.01', '0')}, qr/does not have the columns/ ],
+		q{fav_new(); ALTER VIEW stranger.v ALTER recent SET DEFAULT fav_recent('stranger.t', '0.01', '0', '0')}, qr/does not have the columns/ ],
 	'with a catalog as filters' => [ "ROW WHEN ('pg_catalog.pg_class'::regclass IS NOT NULL AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
 	'with arguments' => [ "ROW WHEN ($mine AND $columns)", "fav_collect('7', 'public.pairs', 'x')", $honest, qr/^1\|1\|0\|0$/ ],
 	'for statements' => [ "STATEMENT WHEN ($mine)", 'fav_collect()', $honest, qr/ERROR/ ],

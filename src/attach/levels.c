@@ -82,7 +82,7 @@ level_caches(FunctionCallInfo fcinfo)
 	return fcinfo->flinfo->fn_extra;
 }
 
-/* Recent is in its row and has no slices, unless somebody else has written it. */
+/* Recent is in its row, unless somebody else has written it. */
 static void
 open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 {
@@ -91,8 +91,7 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 	size_t		size = VARSIZE_ANY_EXHDR(value);
 	FavProblem	problem;
 
-	if (!fav_open_lists(recent, bytes, size) &&
-		fav_open(recent, bytes, size, size, &problem) != FAV_OK)
+	if (fav_open(recent, bytes, size, size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 }
 

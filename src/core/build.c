@@ -62,7 +62,7 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 }
 
 uint8_t *
-fav_editor_take_value(FavEditor *editor)
+fav_editor_built_value(FavEditor *editor)
 {
 	const FavFilter *filter = &editor->filter;
 	uint8_t    *value = editor->own_value;

@@ -66,13 +66,13 @@ extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 								  const uint64_t *hashes, size_t count);
 
 /*
- * A filter that was built and not changed since is a value already, after FAV_VALUE_PREFIX
- * bytes for the program that embeds the core.  The caller frees it with fav_free().  NULL: it
- * has to be written.
+ * The value of a filter that was built and not changed since, after FAV_VALUE_PREFIX bytes for
+ * the program that embeds the core.  The caller frees it with fav_free().  NULL for any other
+ * filter: it has to be written.
  */
 #define FAV_VALUE_PREFIX	4
 
-extern uint8_t *fav_editor_take_value(FavEditor *editor);
+extern uint8_t *fav_editor_built_value(FavEditor *editor);
 
 /*
  * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed, region size or

@@ -29,13 +29,6 @@ fav_has_tombstone(const FavFilter *filter, uint64_t hash)
 	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
 }
 
-bool
-fav_contains(const FavFilter *filter, uint64_t hash)
-{
-	return FAV_IS_MEMBER(fav_in_recent(filter, hash), fav_slices_report(filter, hash),
-						 fav_has_tombstone(filter, hash));
-}
-
 void
 fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter)
 {

@@ -40,7 +40,12 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 /* Does the filter have a tombstone for this hash?  The tombstones must be loaded. */
 extern bool fav_has_tombstone(const FavFilter *filter, uint64_t hash);
 
-extern bool fav_contains(const FavFilter *filter, uint64_t hash);
+static inline bool
+fav_contains(const FavFilter *filter, uint64_t hash)
+{
+	return FAV_IS_MEMBER(fav_in_recent(filter, hash), fav_slices_report(filter, hash),
+						 fav_has_tombstone(filter, hash));
+}
 
 /*
  * A bitmap of the recent hashes.  It spares most hashes that are not among them the search.

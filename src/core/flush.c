@@ -18,10 +18,9 @@
 #define SMALL_SLICE			128
 
 /*
- * The next slice is at most so many times as large as the value, unless its stated capacity
- * asks for more.  Ours are at most four times as large.  Only a value that somebody made up
- * claims to hold more elements than its size allows, and it must not make us allocate for
- * them.
+ * The next slice is at most so many times as large as the value, unless its capacity demands
+ * more.  The slices of honest values are at most four times as large.  A forged value may claim
+ * more elements than its size allows, and must not make us allocate memory for them.
  */
 #define GROWTH_MAX			8
 
@@ -115,9 +114,9 @@ certain_capacity(const Gauge *gauges, const FavFilter *filter)
 }
 
 /*
- * What the first slice was sized for, doubled as often as it stays below what all slices hold.
- * So a chain grows 1, 1, 2, 4, 8, ... times its capacity, and a union goes on from its real
- * size.
+ * The next slice has the capacity of the first, doubled while that stays below the capacity of
+ * all slices.  So a chain grows 1, 1, 2, 4, 8, ... times the first capacity, and a union goes on
+ * from its real size.
  */
 FavStatus
 fav_size_next_slice(const FavFilter *filter, FavSlice *slice)
@@ -172,8 +171,8 @@ make_next_slice(const FavFilter *filter, FavSlice *slice, uint8_t **blocks)
 }
 
 /*
- * Move one hash into the slices.  If somebody chose hashes that all fall into one block, no
- * slice may have free bits left: the last one takes them all the same.
+ * Move one hash into the slices.  Somebody may have chosen hashes that all fall into one block.
+ * If no slice has free bits left then, the last one is filled beyond its limit.
  */
 static void
 place(FavEditor *editor, Gauge *gauges, uint64_t hash)
@@ -215,6 +214,8 @@ fav_editor_flush(FavEditor *editor)
 
 	if (filter->nrecent == 0)
 		return FAV_OK;
+	for (i = 0; i < FAV_MAX_SLICES; i++)
+		gauges[i].is_watched = false;
 	for (i = 0; i < filter->nslices; i++)
 	{
 		status = fav_editor_own_slice(editor, i);

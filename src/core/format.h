@@ -79,12 +79,12 @@
 #define FAV_MAX_K			32
 
 /*
- * Doubling from one block to the largest value takes about 22 slices; the rest is for unions.
- * The limit keeps the head within one TOAST chunk.
+ * A filter that doubles from one block to the largest value has about 22 slices; the rest is
+ * for unions.  The limit keeps the head within one TOAST chunk.
  */
 #define FAV_MAX_SLICES		32
 
-/* The most that a head (all before the blocks) can take. */
+/* The largest size of a head. */
 #define FAV_MAX_HEAD_SIZE \
 	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
 
@@ -150,8 +150,8 @@ typedef enum FavStatus
 	FAV_OK,
 	FAV_MALFORMED,				/* these bytes are not a value */
 	FAV_NO_MEMORY,
-	FAV_TOO_LARGE,				/* would pass FAV_MAX_SIZE */
-	FAV_TOO_MANY_SLICES,		/* would pass FAV_MAX_SLICES */
+	FAV_TOO_LARGE,				/* would exceed FAV_MAX_SIZE */
+	FAV_TOO_MANY_SLICES,		/* would exceed FAV_MAX_SLICES */
 	FAV_MISMATCH				/* other seed, region size or kind */
 } FavStatus;
 
@@ -304,40 +304,18 @@ extern FavStatus fav_open(FavFilter *filter, const uint8_t *bytes,
 
 /*
  * Check the contents, too: order and uniqueness of lists, bit counts.  For every value that
- * comes from outside.  Takes one pass over the value.
+ * comes from outside.  One pass over the value.
  */
 extern FavStatus fav_check(const FavFilter *filter, FavProblem *problem);
 
 /*
- * The same for a whole value without slices, or with one slice.  False for any other value
- * and for malformed ones.
- */
-static inline bool
-fav_open_lists(FavFilter *filter, const uint8_t *bytes, size_t size)
-{
-	FavProblem	problem;
-
-	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 0 &&
-		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
-}
-
-static inline bool
-fav_open_single(FavFilter *filter, const uint8_t *bytes, size_t size)
-{
-	FavProblem	problem;
-
-	return size >= FAV_HEADER_SIZE && bytes[FAV_AT_NSLICES] == 1 &&
-		fav_open(filter, bytes, size, size, &problem) == FAV_OK;
-}
-
-/*
- * Functions that the program must have in which the core is embedded.
+ * The program that embeds the core provides these functions.
  *
- * fav_alloc() may return NULL.  It must not leave by a longjmp: a half-made change would
- * remain.
+ * fav_alloc() may return NULL.  It must not leave by a longjmp: a change would remain half
+ * done.
  *
- * Long loops call fav_pause() every few milliseconds, for the program to check for a cancel.
- * It may leave by a longjmp: what was being made must be given up then.
+ * Long loops call fav_pause() every few milliseconds, so that the program can check for a
+ * cancel.  It may leave by a longjmp.  Then the editor or value that was being made is invalid.
  */
 extern void *fav_alloc(size_t size);
 extern void fav_free(void *memory);
@@ -351,12 +329,11 @@ extern void fav_pause(void);
 extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
 extern void fav_zero(uint8_t *to, size_t size);
 
-/*
- * The size of a filter as a value; its bytes; and those before the blocks, of which
- * fav_write_head() returns the end.
- */
+/* The size of a filter as a value. */
 extern uint64_t fav_size(const FavFilter *filter);
-extern uint8_t *fav_write_head(const FavFilter *filter, uint8_t *out);
+
+/* Write the value of a filter, or its head, of which the end is returned. */
 extern void fav_write(const FavFilter *filter, uint8_t *out);
+extern uint8_t *fav_write_head(const FavFilter *filter, uint8_t *out);
 
 #endif							/* FAV_FORMAT_H */

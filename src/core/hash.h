@@ -18,7 +18,7 @@
  *		column	One in each 64-bit word of the lane: 6 bits each of h * c0 for the first
  *				group, of h * c1 for the second, ...
  *
- * A last group of fewer than four bits takes some of the four words, beginning with any of
+ * A last group of fewer than four bits uses some of the four words, beginning with any of
  * them.
  *
  * A probe therefore finds its first four bits within 32 bytes, and nearly always they are

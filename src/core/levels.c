@@ -100,11 +100,12 @@ fav_levels_kind(const FavLevels *levels)
 
 /*
  * Join the tombstones of middle and recent to one ascending list, without those of elements
- * that recent added.  *hidden is the number of tombstones that hide an element which a level
- * below counts.  Elements that middle itself hides are not in its count.
+ * that recent added.  *excluded is the number of tombstones of elements that a level below
+ * counts.  Middle does not count those that have a tombstone in it.
  */
 static uint32_t
-join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list, uint64_t *hidden)
+join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
+				uint64_t *excluded)
 {
 	uint32_t	i = 0;
 	uint32_t	j = 0;
@@ -116,7 +117,7 @@ join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
 	const uint8_t *recent_list = fav_sorted_tombstones(recent, recent_copy);
 	const uint8_t *middle_list = nmiddle > 0 ? fav_sorted_tombstones(middle, middle_copy) : NULL;
 
-	*hidden = 0;
+	*excluded = 0;
 	while (i < nmiddle || j < nrecent)
 	{
 		uint64_t	a = i < nmiddle ? fav_load64(middle_list + 8 * (size_t) i) : UINT64_MAX;
@@ -131,7 +132,7 @@ join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
 		if (fav_recent_contains(recent->recent, recent->nrecent, hash))
 			continue;
 		fav_store64(list + 8 * (size_t) count++, hash);
-		*hidden += !of_middle || !fav_slices_report(middle, hash);
+		*excluded += !of_middle || !fav_slices_report(middle, hash);
 	}
 	return count;
 }
@@ -159,7 +160,7 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 	const FavFilter *recent = levels->recent;
 	uint64_t	most = recent->ntombstones;
 	FavKind		kind = fav_levels_kind(levels);
-	uint64_t	hidden;
+	uint64_t	excluded;
 	FavStatus	status;
 
 	*tombstones = NULL;
@@ -186,9 +187,9 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 		*tombstones = fav_alloc(most * 8);
 		if (*tombstones == NULL)
 			return FAV_NO_MEMORY;
-		stack->ntombstones = join_tombstones(levels->middle, recent, *tombstones, &hidden);
+		stack->ntombstones = join_tombstones(levels->middle, recent, *tombstones, &excluded);
 		stack->tombstones = *tombstones;
-		fav_count_out(stack, stack->nslices > 0 ? hidden : 0);
+		fav_count_out(stack, stack->nslices > 0 ? excluded : 0);
 	}
 	return fav_size(stack) > FAV_MAX_SIZE ? FAV_TOO_LARGE : FAV_OK;
 }

@@ -9,13 +9,10 @@
 
 #include "sizing.h"
 
-/* So much more capacity than asked for spares a filter that churns at its capacity a slice. */
+/* So much extra capacity keeps a filter that churns at its capacity from chaining a slice. */
 #define SLACK				0.01
 
-/*
- * How removals weigh in the choice of k and l: one element in ten is removed, and a tombstone
- * costs 64 bits.
- */
+/* The choice of k and l assumes that one element in ten is removed; a tombstone has 64 bits. */
 #define REMOVED_SHARE		0.1
 #define TOMBSTONE_BITS		64.0
 
@@ -80,10 +77,10 @@ fav_error_share(double error_rate, uint32_t number)
 }
 
 /*
- * How an element falls on the bits of its block, which is what makes the bits of
- * another depend on each other.  The probabilities that one element leaves alone
- * a bit, or two bits that an element may ask for: in two words of one lane, in
- * two lanes, in one word; and how many such pairs k bits make.
+ * The bits of an element depend on each other, because those of other elements lie in groups,
+ * too.  For one element: the probabilities that it does not set a given bit, or neither of two
+ * given bits, which are in two words of one lane, in two lanes, or in one word.  Also, how
+ * many such pairs there are among k bits.
  */
 typedef struct Chances
 {
@@ -145,8 +142,8 @@ find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 }
 
 /*
- * The share of its k bits that an element really sets in an empty slice: all of
- * them, unless it has several groups in one lane.
+ * The share of distinct bits among the k bits of an element: all of them, unless several groups
+ * share a lane.
  */
 static double
 distinct_share(uint32_t region_size, uint32_t k)
@@ -158,8 +155,8 @@ distinct_share(uint32_t region_size, uint32_t k)
 }
 
 /*
- * False positives of a block with n elements: as if the k bits knew nothing of each
- * other, corrected for each pair of bits that do.
+ * False positives of a block: as if the k bits were independent, corrected for each pair of
+ * bits that is not.  The arguments are the probabilities that given bits are clear.
  */
 static double
 block_error(const Chances *chances, uint32_t k, double clear, double clear_same_lane,
@@ -183,9 +180,8 @@ block_error(const Chances *chances, uint32_t k, double clear, double clear_same_
 }
 
 /*
- * False positives of a slice at load l.  Blocks fill unevenly: the number of
- * elements in one is Poisson distributed around lambda, and the mean of the errors
- * of blocks is taken over that.
+ * False positives of a slice at load l.  Blocks fill unevenly: the number of elements in one is
+ * Poisson distributed around lambda.  The result is the mean error of blocks over that.
  */
 static double
 slice_error(uint32_t region_size, uint32_t k, double load)
@@ -234,7 +230,7 @@ slice_error(uint32_t region_size, uint32_t k, double load)
 	return errors / weights;
 }
 
-/* The load at which a slice of k bits an element reaches this error. */
+/* The load at which a slice with k bits per element reaches this error. */
 static double
 load_for_error(uint32_t region_size, uint32_t k, double error)
 {
@@ -255,9 +251,9 @@ load_for_error(uint32_t region_size, uint32_t k, double error)
 }
 
 /*
- * Bits that an element costs: its share of data and tracker lanes, and the tombstone that it
- * leaves if it is removed and no bit can be cleared.  A bit can be cleared if no other element
- * wanted it (e^-l) and no other bit of its region had a collision.
+ * The cost of an element in bits: its share of data and tracker lanes, and the tombstone that
+ * it leaves if it is removed and no bit can be cleared.  A bit can be cleared if no other
+ * element set it (e^-l) and no other bit of its region had a collision.
  */
 static double
 element_cost(uint32_t region_size, uint32_t k, double load)
@@ -367,7 +363,7 @@ fav_slice_design_error(const FavSlice *slice, uint32_t region_size)
 	double		fill = (double) slice->bits_limit / (double) fav_slice_bits(slice, region_size);
 	uint64_t	fill_bits;
 
-	/* only a value that somebody made up has more */
+	/* only a forged value has more */
 	if (fill > 0.9)
 		return 1.0;
 	memcpy(&fill_bits, &fill, sizeof(fill_bits));

@@ -23,23 +23,23 @@
 #define FAV_MIN_SLICE_CAPACITY	256
 
 /*
- * The error that slice `number` (from 0) of a chain may have: half of the whole
- * for the first, then 1/8, falling by 3/4 a slice.  The sum over any number of
- * slices stays below error_rate.
+ * The error that slice `number` (from 0) of a chain may have: half of error_rate for the first
+ * slice, an eighth for the second, and three quarters of its predecessor's for every other.
+ * The sum over any number of slices stays below error_rate.
  */
 extern double fav_error_share(double error_rate, uint32_t number);
 
 /*
- * The cheapest geometry for `capacity` elements with this error when full: sets
- * nblocks, k and bits_limit.  False if that would pass FAV_MAX_SIZE.
+ * The cheapest geometry for `capacity` elements with this error when full: sets nblocks, k and
+ * bits_limit.  False if the slice would exceed FAV_MAX_SIZE.
  */
 extern bool fav_size_slice(FavSlice *slice, double error, uint32_t region_size,
 						   uint64_t capacity);
 
-/* A little more of the same: the next larger number of blocks. */
+/* Enlarge the slice by some blocks of the same fill. */
 extern void fav_slice_widen(FavSlice *slice, uint32_t region_size);
 
-/* The error that a slice is sized for: of blocks filled by chance to bits_limit. */
+/* The error that a slice is sized for: the expected one when its fill reaches bits_limit. */
 extern double fav_slice_design_error(const FavSlice *slice, uint32_t region_size);
 
 /* How many elements a slice holds when its fill reaches bits_limit. */

@@ -71,8 +71,8 @@ fav_slice_has_free_bits(const FavSlice *slice)
 }
 
 /*
- * Have the processor load the lane that a probe looks at first.  Inlined for sure: gcc takes a
- * function that only prefetches for one without effect, and drops the call.
+ * Prefetch the lane that a probe looks at first.  Always inlined: gcc considers a function that
+ * only prefetches to have no effect, and drops the call.
  */
 #if defined(__GNUC__)
 __attribute__((always_inline))

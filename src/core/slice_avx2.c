@@ -14,7 +14,7 @@
 #define AVX2_INLINE		AVX2 static inline __attribute__((always_inline))
 
 /*
- * Which words of its lane a group takes, by the number of its bits (less one) and the word
+ * The words of its lane that a group uses, by the number of its bits (less one) and the word
  * that it begins with: a one in each of them.
  */
 static const uint64_t group_words[FAV_LANE_WORDS][FAV_LANE_WORDS][FAV_LANE_WORDS] = {
@@ -67,8 +67,13 @@ list_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 	__m256i		found = _mm256_setzero_si256();
 	uint32_t	i = 0;
 
-	for (; i + 4 <= count; i += 4)
-		found = _mm256_or_si256(found, _mm256_cmpeq_epi64(load(list + 8 * (size_t) i), wanted));
+	for (; i + 8 <= count; i += 8)
+	{
+		__m256i		low = _mm256_cmpeq_epi64(load(list + 8 * (size_t) i), wanted);
+		__m256i		high = _mm256_cmpeq_epi64(load(list + 8 * (size_t) (i + 4)), wanted);
+
+		found = _mm256_or_si256(found, _mm256_or_si256(low, high));
+	}
 	if (!_mm256_testz_si256(found, found))
 		return true;
 	for (; i < count; i++)

@@ -277,6 +277,8 @@ fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash)
 	const FavFilter *filter = &editor->filter;
 	bool		is_listed = false;
 
+	if (editor->tombstones.count == 0)
+		return false;
 	if (editor->tombstones.is_short)
 		return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
 	if (filter->ntombstones > 0)

@@ -30,7 +30,7 @@ typedef struct FavTombstones
 	uint8_t		short_list[FAV_RECENT_MAX * 8];	/* filled from its end */
 } FavTombstones;
 
-/* Start from the tombstones of editor->filter; release what they took. */
+/* Start from the tombstones of editor->filter; release all memory. */
 extern void fav_tombstones_open(struct FavEditor *editor);
 extern void fav_tombstones_close(struct FavEditor *editor);
 
@@ -42,15 +42,13 @@ extern FavStatus fav_tombstones_add(struct FavEditor *editor, uint64_t hash);
 /* Remove a tombstone that is there. */
 extern FavStatus fav_tombstones_remove(struct FavEditor *editor, uint64_t hash);
 
-/*
- * Take `list` (ascending, allocated by fav_alloc(), or NULL) in place of all tombstones.
- */
+/* Replace all tombstones by `list`: ascending, from fav_alloc(), and the editor's from now on. */
 extern void fav_tombstones_replace(struct FavEditor *editor, uint8_t *list, uint32_t count);
 
-/* The editor was copied to another place after a union, and has no list of anybody else's. */
+/* The editor was copied to another place, after a union made all its lists. */
 extern void fav_tombstones_moved(struct FavEditor *editor);
 
-/* Bring the list into the order that the number of slices asks for. */
+/* Reorder the list if the number of slices requires it. */
 extern void fav_tombstones_reorder(struct FavEditor *editor);
 
 /* Merge all changes into the list of editor->filter. */

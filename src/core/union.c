@@ -9,8 +9,8 @@
  * A hash keeps its tombstone only if neither side contains it: what one side removed the other
  * may well hold.
  *
- * All is done in a second editor that takes the place of the first at the end, so that a
- * failure leaves nothing half done.
+ * A second editor does all this and replaces the first at the end, so that a failure leaves
+ * nothing half done.
  */
 #include "editor.h"
 #include "sizing.h"
@@ -183,7 +183,7 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 	return status;
 }
 
-/* Let `next`, which was opened on the editor's filter, take its place. */
+/* Replace the editor by `next`, which was opened on its filter. */
 static void
 replace_editor(FavEditor *editor, const FavEditor *next)
 {

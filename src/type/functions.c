@@ -247,24 +247,15 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	FavReader  *reader;
 	uint64_t	hash;
 
-	/* the common case, a small value in its row: nothing to load, little to parse */
+	/* The common case, a value in its row: nothing to load. */
 	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
+		FavProblem	problem;
 
-		if (fav_open_lists(&local.filter, bytes, size))
-		{
-			hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
-			PG_RETURN_BOOL(fav_recent_contains(local.filter.recent, local.filter.nrecent, hash));
-		}
-		if (!fav_open_single(&local.filter, bytes, size))
-		{
-			FavProblem	problem;
-
-			if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
-				fav_raise_corrupted(&problem);
-		}
+		if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
+			fav_raise_corrupted(&problem);
 		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
 		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
 	}

@@ -38,7 +38,7 @@ check_value(FavEditor *editor, const Value *expected, const char *what)
 	CHECK(fav_editor_finish(editor, &result) == FAV_OK);
 	CHECK_THAT(fav_size(result) == expected->size, "%s: %zu bytes instead of %zu", what,
 			   (size_t) fav_size(result), expected->size);
-	value = fav_editor_take_value(editor);
+	value = fav_editor_built_value(editor);
 	CHECK_THAT(value != NULL && memcmp(value + FAV_VALUE_PREFIX, expected->bytes, expected->size) == 0,
 			   "%s: other bytes", what);
 	if (value != NULL)
@@ -134,7 +134,7 @@ test_changed(void)
 				CHECK(fav_editor_union(&editors[i], &other) == FAV_OK);
 			value_from_editor(&values[i], &editors[i]);
 		}
-		CHECK_THAT(change == 3 || fav_editor_take_value(&editors[1]) == NULL, "change %d went unnoticed", change);
+		CHECK_THAT(change == 3 || fav_editor_built_value(&editors[1]) == NULL, "change %d went unnoticed", change);
 		CHECK_THAT(values[0].size == values[1].size && memcmp(values[0].bytes, values[1].bytes, values[0].size) == 0,
 				   "change %d: %zu bytes instead of %zu, or others", change, values[1].size, values[0].size);
 		for (i = 0; i < 2; i++)
