@@ -14,8 +14,8 @@ DATA = fav--1.0.sql
 core = build editor filter flush format levels sizing slice slice_avx2 sort tombstones union
 type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
-attach = attach attachment cache collect columns definition levels list mapping objects owner \
-	queries rebuild reconcile verify
+attach = attach attachment build cache collect columns definition levels list mapping objects \
+	owner queries rebuild reconcile verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

@@ -774,11 +774,16 @@ COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: reconci
 
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
-	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL
+	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL, build boolean DEFAULT true
 ) RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name) IS
+COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean) IS
 	'build a filter per key of a table, or per group of keys, and keep it in step with the table; returns the view of the filters';
+
+CREATE PROCEDURE fav_build(source regclass, name name DEFAULT NULL, rebuild boolean DEFAULT false)
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON PROCEDURE fav_build(regclass, name, boolean) IS
+	'build the missing filters of a table, or all of them, in batches that commit, while others read and write';
 
 CREATE FUNCTION fav_detach(source regclass, name name DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
@@ -806,13 +811,13 @@ COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'number and size of 
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
-	OUT error_rate float8, OUT share int, OUT active boolean
+	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT source, key, element, filter, levels, error_rate, share, active FROM fav_list_attachments();
+SELECT source, key, element, filter, levels, error_rate, share, complete, active FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
-	'all attachments; active: all triggers exist and always fire, on partitions too';
+	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too';
 GRANT SELECT ON fav_attachments TO PUBLIC;

@@ -5,13 +5,10 @@
 #include "attach.h"
 
 #include "catalog/pg_type.h"
-#include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
@@ -19,7 +16,6 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_attach);
 PG_FUNCTION_INFO_V1(fav_detach);
@@ -47,6 +43,7 @@ check_source(Oid source)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is a temporary table", get_rel_name(source)),
 				 errhint("Build a filter of it with fav_agg.")));
+	LockRelationOid(source, ShareRowExclusiveLock);
 	family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
 	foreach(cell, family)
 	{
@@ -152,26 +149,10 @@ choose_seed(FavKind kind)
 	return seed;
 }
 
-/* Without an index that begins with the key, every look-up would read the whole table. */
 static void
 advise_index(Oid source, const FavColumn *key)
 {
-	Relation	relation = table_open(source, AccessShareLock);
-	List	   *indexes = RelationGetIndexList(relation);
-	ListCell   *cell;
-	bool		found = false;
-
-	foreach(cell, indexes)
-	{
-		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
-
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		found = found || ((Form_pg_index) GETSTRUCT(tuple))->indkey.values[0] == key->number;
-		ReleaseSysCache(tuple);
-	}
-	table_close(relation, AccessShareLock);
-	if (!found)
+	if (!fav_has_index_on_key(source, key))
 		ereport(WARNING,
 				(errmsg("table \"%s\" has no index that begins with column \"%s\"",
 						get_rel_name(source), NameStr(key->name)),
@@ -199,7 +180,8 @@ check_names(Oid source, const char *key, const char *levels)
 }
 
 /*
- * fav_attach(source, key, element, error_rate, share, seed, name)
+ * fav_attach(source, key, element, error_rate, share, seed, name, build).  Without build the
+ * triggers are there when this commits, and fav_build does the rest.
  */
 Datum
 fav_attach(PG_FUNCTION_ARGS)
@@ -211,10 +193,10 @@ fav_attach(PG_FUNCTION_ARGS)
 	FavRole		role;
 
 	new.source = fav_source_argument(fcinfo);
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("key, element and error_rate must not be null")));
+				 errmsg("key, element, error_rate and build must not be null")));
 	check_source(new.source);
 	find_key(new.source, NameStr(*PG_GETARG_NAME(1)), &new);
 	find_element(new.source, NameStr(*PG_GETARG_NAME(2)), &new);
@@ -241,12 +223,22 @@ fav_attach(PG_FUNCTION_ARGS)
 	advise_index(new.source, &new.key);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	new.levels = fav_create_objects(&new, key_name, view_name, levels_name);
+	new.levels = fav_create_levels(&new, key_name, levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
-	fav_build_all(fav_attachment_of_levels(new.schema, new.levels));
+	if (PG_GETARG_BOOL(7))
+	{
+		fav_build_all(fav_attachment_of_levels(new.schema, new.levels));
+		fav_create_readers(&new, view_name);
+	}
 	fav_become_caller(&role);
-	PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
+	if (PG_GETARG_BOOL(7))
+		PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
+	ereport(NOTICE,
+			(errmsg("the filters of table \"%s\" cannot be read until they are complete",
+					get_rel_name(new.source)),
+			 errhint("Call the procedure fav_build.")));
+	PG_RETURN_NULL();
 }
 
 /*

@@ -125,6 +125,7 @@ extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
 extern FavKind fav_kind_of_column(const FavColumn *column);
 extern TypeCacheEntry *fav_key_type(Oid key);
 extern bool fav_has_unique_pairs(FavAttachment *attachment);
+extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
 
 /* attachment.c: what the catalogs say of an attachment, and whether it can be kept */
 
@@ -174,8 +175,12 @@ extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int expected, 
 							 Oid *types, Datum *values);
 
 /* objects.c: the table, view, function and triggers of an attachment */
-extern Oid	fav_create_objects(FavAttachment *attachment, const char *key_name,
-							   const char *view_name, const char *levels_name);
+extern Oid	fav_create_levels(const FavAttachment *attachment, const char *key_name,
+							  const char *levels_name);
+extern void fav_create_readers(const FavAttachment *attachment, const char *view_name);
+extern const char *fav_choose_view_name(const char *levels);
+extern bool fav_is_complete(Oid levels);
+extern void fav_complete(const FavAttachment *attachment);
 extern void fav_create_triggers(const FavAttachment *attachment);
 extern void fav_drop_objects(Oid schema, Oid source, Oid levels);
 extern bool fav_is_active(Oid schema, Oid source, Oid levels);
@@ -209,8 +214,13 @@ extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 extern void fav_forget_known(void);
 
 /* rebuild.c: filters from the source */
+#define FAV_MAX_CONDITION_KEYS	4
+
 extern void fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base,
 						  Datum *recent);
+extern uint64 fav_insert_filters(FavAttachment *attachment, const char *rows,
+								 const char *filters, const char *conflict, int nkeys,
+								 const Datum *keys);
 extern void fav_build_all(FavAttachment *attachment);
 extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
 

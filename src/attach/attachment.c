@@ -107,10 +107,15 @@ fav_list_levels(Oid schema, Oid source)
 	return found;
 }
 
+/* By their own name, or by that of their view, be it there or not. */
 static bool
-is_called(Oid relation, const char *name)
+are_called(Oid schema, Oid levels, const char *name)
 {
-	return OidIsValid(relation) && strcmp(name_of(relation), name) == 0;
+	Oid			view = fav_view_of_levels(schema, levels);
+
+	return strcmp(name_of(levels), name) == 0 ||
+		strcmp(OidIsValid(view) ? name_of(view) : fav_choose_view_name(name_of(levels)),
+			   name) == 0;
 }
 
 /* The levels table of a source; `name` is its name, or that of its view, or NULL. */
@@ -121,8 +126,7 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
 	ListCell   *cell;
 
 	foreach(cell, fav_list_levels(schema, source))
-		if (name == NULL || is_called(lfirst_oid(cell), name) ||
-			is_called(fav_view_of_levels(schema, lfirst_oid(cell)), name))
+		if (name == NULL || are_called(schema, lfirst_oid(cell), name))
 			found = lappend_oid(found, lfirst_oid(cell));
 	if (found == NIL)
 		ereport(ERROR,

@@ -178,6 +178,7 @@ fav_lock_source(FavAttachment *attachment)
 
 	if (attachment->is_source_locked)
 		return;
+	LockRelationOid(attachment->source, AccessShareLock);
 	(void) find_all_inheritors(attachment->source, AccessShareLock, NULL);
 	if (cache_is_stale || !list_member_ptr(attachments, attachment))
 	{

@@ -122,3 +122,24 @@ fav_has_unique_pairs(FavAttachment *attachment)
 	attachment->is_unique_known = true;
 	return attachment->is_unique;
 }
+
+/* Without an index that begins with the key, every look-up would read the whole table. */
+bool
+fav_has_index_on_key(Oid source, const FavColumn *key)
+{
+	Relation	relation = table_open(source, AccessShareLock);
+	bool		found = false;
+	ListCell   *cell;
+
+	foreach(cell, RelationGetIndexList(relation))
+	{
+		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		found |= ((Form_pg_index) GETSTRUCT(tuple))->indkey.values[0] == key->number;
+		ReleaseSysCache(tuple);
+	}
+	table_close(relation, AccessShareLock);
+	return found;
+}

@@ -231,21 +231,14 @@ column_type(Oid relation, AttrNumber number)
 		text;
 }
 
-/*
- * The levels table, the view and the function to read it, beside the source.  The view
- * names the source, so that this cannot be dropped without it.  Returns the levels table.
- */
+/* The levels table, beside the source.  Returns it. */
 Oid
-fav_create_objects(FavAttachment *attachment, const char *key_name, const char *view_name,
-				   const char *levels_name)
+fav_create_levels(const FavAttachment *attachment, const char *key_name, const char *levels_name)
 {
 	Oid			source = attachment->source;
-	bool		is_shared = attachment->share > 0;
 	const char *fav = fav_query(attachment, "{fav}");
-	const char *k = quote_identifier(key_name);
 	const char *namespace = get_namespace_name(get_rel_namespace(source));
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
-	const char *view = quote_qualified_identifier(namespace, view_name);
 	bool		is_unlogged = get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED;
 	Datum		error_rate = Float8GetDatum(attachment->params.error_rate);
 
@@ -254,9 +247,10 @@ fav_create_objects(FavAttachment *attachment, const char *key_name, const char *
 					 " %s.fav_recent(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
 					 " '" INT64_FORMAT "'::pg_catalog.int8, %d))"
 					 " WITH (fillfactor = 80)",
-					 is_unlogged ? "UNLOGGED " : "", levels, k,
-					 is_shared ? "pg_catalog.int8" : column_type(source, attachment->key.number),
-					 fav, fav, fav, fav, fav_query(attachment, "{'source'}"),
+					 is_unlogged ? "UNLOGGED " : "", levels, quote_identifier(key_name),
+					 attachment->share > 0 ? "pg_catalog.int8" :
+					 column_type(source, attachment->key.number), fav, fav, fav, fav,
+					 fav_query(attachment, "{'source'}"),
 					 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
 					 (int64) attachment->params.seed, attachment->share));
 
@@ -265,18 +259,34 @@ fav_create_objects(FavAttachment *attachment, const char *key_name, const char *
 	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
 					 quote_literal_cstr(psprintf("filters of table %s, kept by fav_attach",
 												 quote_identifier(get_rel_name(source))))));
-	fav_run(psprintf("CREATE VIEW %s AS"
-					 " SELECT l.%s, %s.fav_stack(l.base, l.middle, l.recent) AS filter FROM %s l"
-					 " WHERE %s::pg_catalog.regclass IS NOT NULL",
-					 view, k, fav, levels, fav_query(attachment, "{'source'}")));
+	return get_relname_relid(levels_name, get_rel_namespace(source));
+}
+
+/*
+ * The view and the function to read complete filters, beside the levels table; view_name NULL:
+ * there is a view.  It names the source, so that this cannot be dropped without it.
+ */
+void
+fav_create_readers(const FavAttachment *attachment, const char *view_name)
+{
+	const char *namespace = get_namespace_name(get_rel_namespace(attachment->levels));
+	bool		is_shared = attachment->share > 0;
+
+	if (view_name != NULL)
+		fav_run(psprintf("CREATE VIEW %s AS %s",
+						 quote_qualified_identifier(namespace, view_name), fav_query(attachment,
+			"SELECT l.{key}, {fav}.fav_stack(l.{base}, l.{middle}, l.{recent}) AS filter"
+			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL")));
 	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, %selement %s)"
 					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
-					 quote_identifier(namespace), levels,
+					 quote_identifier(namespace), fav_relation_name(attachment->levels),
 					 is_shared ? "key pg_catalog.int8, " : "",
 					 fav_element_type_name(attachment->kind),
-					 psprintf("%s.fav_contains((levels).base, (levels).middle, (levels).recent,"
-							  " %selement)", fav, is_shared ? "key, " : "")));
-	return get_relname_relid(levels_name, get_rel_namespace(source));
+					 fav_query(attachment, is_shared ?
+							   "{fav}.fav_contains((levels).{base}, (levels).{middle},"
+							   " (levels).{recent}, key, element)" :
+							   "{fav}.fav_contains((levels).{base}, (levels).{middle},"
+							   " (levels).{recent}, element)")));
 }
 
 /* The objects of a class that depend on an object. */
@@ -359,11 +369,15 @@ fav_view_of_levels(Oid schema, Oid levels)
 	return found;
 }
 
-/* Is it fav_contains(levels, ..., element)?  The owner may have made others of this name. */
+/*
+ * Is it fav_contains(levels, ..., element), of this owner or in this schema?  The owner may have
+ * made others of this name.
+ */
 static bool
-is_our_function(Oid function, Oid owner)
+is_our_function(Oid function, Oid owner, Oid schema)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc form;
 	bool		is_ours;
 	int			count;
 	Oid		   *types;
@@ -372,10 +386,12 @@ is_our_function(Oid function, Oid owner)
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
+	form = (Form_pg_proc) GETSTRUCT(tuple);
 	count = get_func_arg_info(tuple, &types, &names, &modes);
-	is_ours = strcmp(NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname), "fav_contains") == 0 &&
-		((Form_pg_proc) GETSTRUCT(tuple))->proowner == owner && count > 1 && names != NULL &&
-		strcmp(names[0], "levels") == 0 && strcmp(names[count - 1], "element") == 0;
+	is_ours = strcmp(NameStr(form->proname), "fav_contains") == 0 &&
+		(form->proowner == owner || form->pronamespace == schema) && count > 1 &&
+		names != NULL && strcmp(names[0], "levels") == 0 &&
+		strcmp(names[count - 1], "element") == 0;
 	ReleaseSysCache(tuple);
 	return is_ours;
 }
@@ -404,7 +420,46 @@ fav_drop_objects(Oid schema, Oid source, Oid levels)
 	if (OidIsValid(view))
 		fav_run(psprintf("DROP VIEW %s", fav_relation_name(view)));
 	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
-		if (is_our_function(lfirst_oid(cell), owner))
+		if (is_our_function(lfirst_oid(cell), owner, InvalidOid))
 			fav_run(psprintf("DROP FUNCTION %s", format_procedure_qualified(lfirst_oid(cell))));
 	fav_run(psprintf("DROP TABLE %s", fav_relation_name(levels)));
+}
+
+/*
+ * Filters are complete if there is the function to read them with: it is made after the last
+ * of them.  Until then a key without a filter might be taken for one without elements.
+ */
+bool
+fav_is_complete(Oid levels)
+{
+	ListCell   *cell;
+
+	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
+		if (is_our_function(lfirst_oid(cell), fav_owner_of(levels), get_rel_namespace(levels)))
+			return true;
+	return false;
+}
+
+/* The name of the view of a levels table that does not have one. */
+const char *
+fav_choose_view_name(const char *levels)
+{
+	static const char suffix[] = "_levels";
+	size_t		length = strlen(levels);
+
+	if (length >= sizeof(suffix) && strcmp(levels + length - strlen(suffix), suffix) == 0)
+		return pnstrdup(levels, length - strlen(suffix));
+	return makeObjectName(levels, NULL, "fav");
+}
+
+/* Filters are complete now, if they have not been before. */
+void
+fav_complete(const FavAttachment *attachment)
+{
+	Oid			levels = attachment->levels;
+	bool		has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
+
+	if (!fav_is_complete(levels))
+		fav_create_readers(attachment,
+						   has_view ? NULL : fav_choose_view_name(get_rel_name(levels)));
 }

@@ -7,6 +7,7 @@
 #include "attach.h"
 
 #include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "catalog/pg_operator.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -51,16 +52,16 @@ levels_column(const FavAttachment *attachment, AttrNumber number)
 	return quote_identifier(get_attname(attachment->levels, number, false));
 }
 
-/* The equality of keys. */
+/* An operator of keys. */
 static char *
-equality(const FavAttachment *attachment)
+key_operator(Oid operator)
 {
-	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(attachment->key_type->eq_opr));
+	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator));
 	Form_pg_operator form;
 	char	   *text;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator %u", attachment->key_type->eq_opr);
+		elog(ERROR, "cache lookup failed for operator %u", operator);
 	form = (Form_pg_operator) GETSTRUCT(tuple);
 	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
 					NameStr(form->oprname));
@@ -68,7 +69,14 @@ equality(const FavAttachment *attachment)
 	return text;
 }
 
-/* What makes a value of a domain fit for the equality of keys. */
+static Oid
+btree_operator(const TypeCacheEntry *type, int16 strategy)
+{
+	return get_opfamily_member(type->btree_opf, type->btree_opintype, type->btree_opintype,
+							   strategy);
+}
+
+/* What makes a value of a domain fit for the operators of keys. */
 static const char *
 key_cast(const FavAttachment *attachment)
 {
@@ -78,27 +86,24 @@ key_cast(const FavAttachment *attachment)
 }
 
 /*
- * The two forms of an attachment (mapping.c) in SQL, for given expressions of key and
- * element: the key of the filter; what the filter holds; and which rows of the source are
- * of the filter whose first key is $1 and whose last key is $2.
+ * The two forms of an attachment (mapping.c) in SQL, for a table s of (key, element): the key
+ * of the filter; what the filter holds; and which rows of the source are of the filter whose
+ * first key is $1 and whose last key is $2.
  */
 
 static const char *
-filter_key(const FavAttachment *attachment, const char *key)
+filter_key(const FavAttachment *attachment)
 {
-	return attachment->share == 0 ? key :
-		psprintf("%s.fav_group(%s::pg_catalog.int8, %d)",
-				 quote_identifier(get_namespace_name(attachment->schema)), key,
-				 attachment->share);
+	return attachment->share == 0 ? "s.key" :
+		psprintf("%s.fav_group(s.key::pg_catalog.int8, %d)",
+				 quote_identifier(get_namespace_name(attachment->schema)), attachment->share);
 }
 
 static const char *
-held_by_filter(const FavAttachment *attachment, const char *key, const char *element)
+held_by_filter(const FavAttachment *attachment)
 {
-	const char *type = fav_element_type_name(attachment->kind);
-
-	return attachment->share == 0 ? psprintf("%s::%s", element, type) :
-		psprintf("%s::%s, %s::%s", key, type, element, type);
+	return attachment->share > 0 ? "s.key::pg_catalog.int8, s.element::pg_catalog.int8" :
+		psprintf("s.element::%s", fav_element_type_name(attachment->kind));
 }
 
 static const char *
@@ -124,24 +129,19 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "'source'") == 0)
 		return quote_literal_cstr(fav_relation_name(attachment->source));
 
-	/* columns of the source, and what they mean for a filter */
+	/* columns of the source */
 	if (strcmp(word, "k") == 0)
 		return quote_identifier(NameStr(attachment->key.name));
 	if (strcmp(word, "e") == 0)
 		return quote_identifier(NameStr(attachment->element.name));
+
+	/* what rows of the source, as a table s of (key, element), mean for a filter */
 	if (strcmp(word, "filter key") == 0)
-		return filter_key(attachment, fav_query(attachment, "{k}"));
+		return filter_key(attachment);
 	if (strcmp(word, "held") == 0)
-		return held_by_filter(attachment, fav_query(attachment, "{k}"),
-							  fav_query(attachment, "{e}"));
+		return held_by_filter(attachment);
 	if (strcmp(word, "is of filter") == 0)
 		return is_of_filter(attachment);
-
-	/* the same for a table s of (key, element) */
-	if (strcmp(word, "s.filter key") == 0)
-		return filter_key(attachment, "s.key");
-	if (strcmp(word, "s.held") == 0)
-		return held_by_filter(attachment, "s.key", "s.element");
 
 	/* columns of the levels table, which are known by their place */
 	if (strcmp(word, "key") == 0)
@@ -153,9 +153,13 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "recent") == 0)
 		return levels_column(attachment, FAV_LEVELS_RECENT);
 
-	/* the equality of keys, and what makes keys of source and levels fit for it */
+	/* operators of keys, and what makes keys of source and levels fit for them */
 	if (strcmp(word, "=") == 0)
-		return equality(attachment);
+		return key_operator(attachment->key_type->eq_opr);
+	if (strcmp(word, ">") == 0)
+		return key_operator(btree_operator(attachment->key_type, BTGreaterStrategyNumber));
+	if (strcmp(word, "<=") == 0)
+		return key_operator(btree_operator(attachment->key_type, BTLessEqualStrategyNumber));
 	if (strcmp(word, "::k") == 0)
 		return key_cast(attachment);
 	if (strcmp(word, "::key") == 0)
@@ -241,8 +245,9 @@ static const struct
 		"ke"
 	},
 	[FAV_QUERY_BUILD] = {
-		"SELECT {fav}.fav_base({held}, $3, $4) FROM {source}"
-		" WHERE {is of filter} AND {e} IS NOT NULL", "llrs"
+		"SELECT {fav}.fav_base({held}, $3, $4) FROM"
+		" (SELECT {k} AS key, {e} AS element FROM {source}"
+		"  WHERE {is of filter} AND {e} IS NOT NULL) s", "llrs"
 	},
 };
 

@@ -44,30 +44,49 @@ fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base, Datum *r
 	SPI_freetuptable(SPI_tuptable);
 }
 
-/* All keys.  As the owner. */
-void
-fav_build_all(FavAttachment *attachment)
+/*
+ * Insert filters that are built from the source, as far as its rows, and the filters of these
+ * in a table s of (key, element), meet conditions.  These may have parameters from $4 on, of
+ * the type of filter keys.  Returns how many filters there were.
+ */
+uint64
+fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filters,
+				   const char *conflict, int nkeys, const Datum *keys)
 {
-	Oid			types[3] = {FLOAT8OID, INT8OID, InvalidOid};
-	Datum		values[3];
+	Oid			types[3 + FAV_MAX_CONDITION_KEYS] = {FLOAT8OID, INT8OID};
+	Datum		values[3 + FAV_MAX_CONDITION_KEYS];
+	int			i;
 
-	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
-	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment, "DELETE FROM ONLY {levels}"),
-						  SPI_OK_DELETE, 0, NULL, NULL);
 	types[2] = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
 	values[0] = Float8GetDatum(attachment->params.error_rate);
 	values[1] = Int64GetDatum((int64) attachment->params.seed);
 	values[2] = attachment->empty;
-	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment,
+	for (i = 0; i < nkeys; i++)
+	{
+		types[3 + i] = attachment->filter_key_type->type_id;
+		values[3 + i] = keys[i];
+	}
+	return fav_execute_in(InvalidSnapshot, fav_query(attachment, psprintf(
 		"INSERT INTO {levels} ({key}, {base}, {recent})"
 		" SELECT b.key, CASE WHEN b.is_large THEN b.filter END,"
 		" CASE WHEN b.is_large THEN $3 ELSE b.filter END FROM"
 		" (SELECT a.key, a.filter,"
 		"  {fav}.fav_count(a.filter) OPERATOR(pg_catalog.>) " CppAsString2(FAV_RECENT_MAX)
 		"  AS is_large FROM"
-		"  (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM {source}"
-		"   WHERE {k} IS NOT NULL AND {e} IS NOT NULL GROUP BY 1) a) b"),
-						  SPI_OK_INSERT, 3, types, values);
+		"  (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM"
+		"   (SELECT {k} AS key, {e} AS element FROM {source}"
+		"    WHERE {k} IS NOT NULL AND {e} IS NOT NULL%s) s%s GROUP BY 1) a) b%s",
+		rows, filters, conflict)), SPI_OK_INSERT, 3 + nkeys, types, values);
+}
+
+/* All keys.  As the owner. */
+void
+fav_build_all(FavAttachment *attachment)
+{
+	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
+	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment, "DELETE FROM ONLY {levels}"),
+						  SPI_OK_DELETE, 0, NULL, NULL);
+	(void) fav_insert_filters(attachment, "", "", "", 0, NULL);
 }
 
 /*
@@ -120,6 +139,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 		if (!fav_is_active(attachment->schema, attachment->source, attachment->levels))
 			fav_create_triggers(attachment);
 		fav_build_all(attachment);
+		fav_complete(attachment);
 	}
 	else
 	{

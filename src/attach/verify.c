@@ -60,10 +60,10 @@ static const char verify_query[] =
 "  COALESCE(pg_catalog.sum(k.elements), 0)::pg_catalog.int8 AS elements,"
 "  COALESCE(pg_catalog.sum(k.missing), 0)::pg_catalog.int8 AS missing FROM"
 "  (SELECT pg_catalog.count(*) AS elements, pg_catalog.count(*) FILTER"
-"   (WHERE NOT {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, {s.held})) AS missing FROM"
+"   (WHERE NOT {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, {held})) AS missing FROM"
 "   (SELECT DISTINCT {k} AS key, {e}{::element}{collate} AS element FROM {source}"
 "    WHERE {k} IS NOT NULL AND {e} IS NOT NULL) s"
-"   LEFT JOIN ONLY {levels} l ON l.{key}{::key} {=} {s.filter key}{::key} GROUP BY s.key) k) p,"
+"   LEFT JOIN ONLY {levels} l ON l.{key}{::key} {=} {filter key}{::key} GROUP BY s.key) k) p,"
 " (SELECT pg_catalog.avg(CASE WHEN {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, ";
 
 /* As many probes for each of them as make PROBES in all. */

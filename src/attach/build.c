@@ -1,0 +1,323 @@
+/*
+ * build.c
+ *		fav_build: filters from the source in batches, while others read and write.
+ *
+ * The triggers are there already.  So whoever changes pairs of a key writes its filter, and
+ * builds it if it is missing, before they commit.  A batch reads a range of keys in one
+ * snapshot and inserts the filters that are missing.  A filter that somebody has inserted in the
+ * meantime stays.  If the insert succeeds, nobody has committed a change of the filter's keys
+ * since the triggers were made; who has yet to commit one will find the filter.
+ *
+ * Every batch is a transaction.  What is done is seen by the filters that are there, so a
+ * build that was cut short begins again and passes over them.
+ *
+ * A batch may have to wait for a filter that another transaction is writing, and it must not make
+ * others wait meanwhile for those that it has written.  So it waits for a moment only, and then
+ * gives up and tries fewer of them.  A batch of one filter waits as long as it takes: it has
+ * nothing that others wait for.
+ *
+ * A rebuild first goes through the levels table in the same way and builds each filter anew
+ * under its lock.
+ */
+#include "attach.h"
+
+#include "access/xact.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "storage/lmgr.h"
+#include "utils/datum.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* So many pairs are read in a batch; so many filters are rebuilt, or for so long. */
+#define BATCH_PAIRS			100000
+#define BATCH_FILTERS		1000
+#define BATCH_MILLISECONDS	100
+
+/* How much a batch shrinks when it has to wait, and grows when it need not. */
+#define BATCH_FACTOR		8
+
+/* So long may a batch of more than one filter wait. */
+#define BATCH_LOCK_TIMEOUT	"100ms"
+
+PG_FUNCTION_INFO_V1(fav_build);
+
+/* A walk through all filters in the order of their keys, batch by batch. */
+typedef struct Walk
+{
+	FunctionCallInfo fcinfo;
+	Oid			levels;			/* InvalidOid: not known yet */
+	bool		is_begun;		/* there is a position: */
+	Datum		position;		/* the filter key that was reached */
+	bool		is_done;
+	uint64		size;			/* of the next batch */
+	uint64		max_size;
+	MemoryContext context;		/* holds the position */
+} Walk;
+
+typedef void (*Batch) (FavAttachment *attachment, Walk *walk);
+
+static void
+set_position(const FavAttachment *attachment, Walk *walk, Datum filter_key)
+{
+	const TypeCacheEntry *type = attachment->filter_key_type;
+	MemoryContext old = MemoryContextSwitchTo(walk->context);
+
+	walk->position = datumCopy(filter_key, type->typbyval, type->typlen);
+	walk->is_begun = true;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Batches.  As the owner.
+ */
+
+static void
+set_option(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+							 false);
+}
+
+/*
+ * The key of the filter that the next batch of pairs ends with, after key `after`; false if it
+ * is the last batch.  Without an index on the key of the source there is only one.
+ */
+static bool
+find_end(FavAttachment *attachment, const Walk *walk, Datum after, Datum *end)
+{
+	const char *text = psprintf("SELECT {k} FROM {source} WHERE {k} IS NOT NULL"
+								" AND {e} IS NOT NULL%s ORDER BY 1 OFFSET " UINT64_FORMAT
+								" LIMIT 1", walk->is_begun ? " AND {k}{::k} {>} $1" : "",
+								walk->size - 1);
+	Oid			type = attachment->filter_key_type->type_id;
+	bool		isnull;
+
+	if (!fav_has_index_on_key(attachment->source, &attachment->key) ||
+		fav_execute_in(InvalidSnapshot, fav_query(attachment, text), SPI_OK_SELECT,
+					   walk->is_begun ? 1 : 0, &type, &after) == 0)
+		return false;
+	*end = fav_filter_key(attachment, SPI_getbinval(SPI_tuptable->vals[0],
+													SPI_tuptable->tupdesc, 1, &isnull));
+	return true;
+}
+
+/*
+ * Insert the filters that are missing in a range of keys.  They come in the order of their
+ * keys, because those of the source do.
+ */
+static void
+build_batch(FavAttachment *attachment, Walk *walk)
+{
+	StringInfoData rows;
+	StringInfoData filters;
+	Datum		range[2];
+	Datum		keys[FAV_MAX_CONDITION_KEYS];
+	Datum		end = (Datum) 0;
+	int			nkeys = 0;
+
+	set_option("enable_seqscan", "off");
+	LockRelationOid(attachment->levels, RowExclusiveLock);
+	initStringInfo(&rows);
+	initStringInfo(&filters);
+	appendStringInfoString(&filters, " WHERE NOT EXISTS (SELECT FROM ONLY {levels} l"
+						   " WHERE l.{key}{::key} {=} {filter key}{::key}");
+	if (walk->is_begun)
+	{
+		fav_filter_range(attachment, walk->position, range);
+		keys[nkeys++] = range[1];
+		keys[nkeys++] = walk->position;
+		appendStringInfoString(&rows, " AND {k}{::k} {>} $4");
+		appendStringInfoString(&filters, " AND l.{key}{::key} {>} $5");
+	}
+	walk->is_done = !find_end(attachment, walk, walk->is_begun ? range[1] : (Datum) 0, &end);
+	if (!walk->is_done)
+	{
+		fav_filter_range(attachment, end, range);
+		keys[nkeys++] = range[1];
+		keys[nkeys++] = end;
+		appendStringInfo(&rows, " AND {k}{::k} {<=} $%d", 2 + nkeys);
+		appendStringInfo(&filters, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
+	}
+	appendStringInfoChar(&filters, ')');
+	(void) fav_insert_filters(attachment, rows.data, filters.data,
+							  " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
+	if (!walk->is_done)
+		set_position(attachment, walk, end);
+}
+
+/* Build the next filters of the levels table anew, until a batch has taken its time. */
+static void
+rebuild_batch(FavAttachment *attachment, Walk *walk)
+{
+	const char *text = psprintf("SELECT {key} FROM ONLY {levels}%s ORDER BY 1 LIMIT "
+								UINT64_FORMAT,
+								walk->is_begun ? " WHERE {key}{::key} {>} $1" : "", walk->size);
+	Oid			type = attachment->filter_key_type->type_id;
+	MemoryContext per_filter = AllocSetContextCreate(CurrentMemoryContext, "fav rebuild",
+													 ALLOCSET_DEFAULT_SIZES);
+	TimestampTz begin = GetCurrentTimestamp();
+	SPITupleTable *rows;
+	uint64		nrows;
+	uint64		done = 0;
+
+	LockRelationOid(attachment->levels, RowExclusiveLock);
+	nrows = fav_execute_in(InvalidSnapshot, fav_query(attachment, text), SPI_OK_SELECT,
+						   walk->is_begun ? 1 : 0, &type, &walk->position);
+	rows = SPI_tuptable;
+	while (done < nrows &&
+		   !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), BATCH_MILLISECONDS))
+	{
+		MemoryContext old = MemoryContextSwitchTo(per_filter);
+		bool		isnull;
+		Datum		key = SPI_getbinval(rows->vals[done++], rows->tupdesc, 1, &isnull);
+
+		CHECK_FOR_INTERRUPTS();
+		fav_rebuild_key(attachment, key);
+		set_position(attachment, walk, key);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(per_filter);
+	}
+	walk->is_done = done == nrows && nrows < walk->size;
+}
+
+/* Triggers that are missing or not enabled. */
+static void
+mend_triggers(FavAttachment *attachment, Walk *walk)
+{
+	if (!fav_is_active(attachment->schema, attachment->source, attachment->levels))
+		fav_create_triggers(attachment);
+	walk->is_done = true;
+}
+
+static void
+complete(FavAttachment *attachment, Walk *walk)
+{
+	fav_complete(attachment);
+	walk->is_done = true;
+}
+
+/*
+ * Transactions
+ */
+
+static void
+run_batch(Batch batch, Walk *walk)
+{
+	FavAttachment *attachment = fav_attachment_of_arguments(walk->fcinfo, 1);
+	FavRole		role;
+
+	if (!OidIsValid(walk->levels))
+		walk->levels = attachment->levels;
+	if (attachment->levels != walk->levels)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("the filters of table \"%s\" were attached anew while they were built",
+						get_rel_name(attachment->source))));
+	fav_become_owner(&role, attachment->owner);
+	if (walk->size > 1)
+		set_option("lock_timeout", BATCH_LOCK_TIMEOUT);
+	batch(attachment, walk);
+	fav_become_caller(&role);
+}
+
+/* Is this what sessions do to each other?  Then the batch can be tried again. */
+static bool
+is_conflict(int code)
+{
+	return code == ERRCODE_LOCK_NOT_AVAILABLE || code == ERRCODE_T_R_DEADLOCK_DETECTED ||
+		code == ERRCODE_T_R_SERIALIZATION_FAILURE;
+}
+
+/* A batch in a subtransaction.  If it gives up, the next one is smaller. */
+static void
+try_batch(Batch batch, Walk *walk)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	Walk		before = *walk;
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(context);
+		PushActiveSnapshot(GetTransactionSnapshot());
+		run_batch(batch, walk);
+		PopActiveSnapshot();
+		ReleaseCurrentSubTransaction();
+		walk->size = Min(walk->max_size, walk->size * BATCH_FACTOR);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (!is_conflict(error->sqlerrcode) || before.size == 1)
+			ReThrowError(error);
+		*walk = before;
+		walk->size = Max(1, walk->size / BATCH_FACTOR);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+}
+
+/* All batches of a kind, each of them in a transaction. */
+static void
+walk_through(FunctionCallInfo fcinfo, Batch batch, uint64 size)
+{
+	MemoryContext old = CurrentMemoryContext;
+	MemoryContext per_batch = AllocSetContextCreate(PortalContext, "fav build",
+													ALLOCSET_DEFAULT_SIZES);
+	Walk		walk = {.fcinfo = fcinfo,.size = size,.max_size = size};
+
+	walk.context = AllocSetContextCreate(PortalContext, "fav position", ALLOCSET_SMALL_SIZES);
+	while (!walk.is_done)
+	{
+		MemoryContextSwitchTo(per_batch);
+		try_batch(batch, &walk);
+		SPI_commit();
+		SPI_start_transaction();
+		MemoryContextReset(per_batch);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(per_batch);
+	MemoryContextDelete(walk.context);
+}
+
+/*
+ * fav_build(source, name, rebuild)
+ */
+Datum
+fav_build(PG_FUNCTION_ARGS)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+
+	if (call == NULL || !IsA(call, CallContext) || call->atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("fav_build commits batch by batch, and cannot do that here"),
+				 errhint("Call it outside of transaction blocks and functions.")));
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
+	{
+		walk_through(fcinfo, mend_triggers, 1);
+		walk_through(fcinfo, rebuild_batch, BATCH_FILTERS);
+	}
+	walk_through(fcinfo, build_batch, BATCH_PAIRS);
+	walk_through(fcinfo, complete, 1);
+	SPI_finish();
+	PG_RETURN_VOID();
+}
