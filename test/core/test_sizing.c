@@ -89,7 +89,7 @@ test_table(void)
 			   100 * table[i].error, slice.k, load, bits, table[i].k, table[i].load, table[i].bits);
 		CHECK_THAT(slice.k == table[i].k || slice.k == table[i].k + 1, "error %g: k %u", table[i].error, slice.k);
 		CHECK_THAT(fabs(load / slice.k / table[i].load * table[i].k - 1) < 0.05, "error %g: load %g", table[i].error, load);
-		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits an element", table[i].error, bits);
+		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits per element", table[i].error, bits);
 	}
 	test_end();
 }
