@@ -227,7 +227,7 @@ foreach my $n (1 .. $tables)
 my $results = $node->safe_psql('postgres', q{SELECT state, message, n FROM results ORDER BY n DESC});
 note($results);
 is( $node->safe_psql('postgres', q{SELECT n > 1000 FROM results WHERE state = 'ok'}),
-	't', 'many questions were answered');
+	't', 'many probes were answered');
 is( $node->safe_psql(
 		'postgres', q{SELECT count(*) > 0, sum(n) > 100 FROM results WHERE state = 'XX001' AND message LIKE '%fav value is corrupted%'}),
 	't|t', 'damage to the structure was found');
@@ -243,6 +243,6 @@ WHERE state NOT IN ('ok', 'XX001', 'XX002', '54000', '22P03', '53200')
 log_is_clean($node, 'no process died', XX000 => 1, XX001 => 1, XX002 => 1);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM model WHERE fav_contains(f, 7)'), '5', 'the others are well');
 figures("$tables tables with damaged pages, "
-	  . $node->safe_psql('postgres', 'SELECT sum(n) FROM results') . ' questions asked');
+	  . $node->safe_psql('postgres', 'SELECT sum(n) FROM results') . ' probes');
 $node->stop;
 done_testing();

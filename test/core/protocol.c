@@ -119,7 +119,7 @@ original_protocol(void)
 		   " (the inventors of FAV report 0.4 to 0.6 %%), of the others %.2f %%\n",
 		   100.0 * present / tenth,
 		   100.0 * count_present(&value.filter, tenth, params.capacity) / (params.capacity - tenth));
-	printf("protocol: of these deletes %.1f %% are remembered by their hash; %.2f bits an element in all\n",
+	printf("protocol: of these deletes %.1f %% are remembered by their hash; %.2f bits per element in all\n",
 		   100.0 * value.filter.ntombstones / tenth, 8.0 * (value.size + 4) / (params.capacity - tenth));
 	CHECK(present == 0);
 	CHECK(count_present(&value.filter, tenth, params.capacity) == params.capacity - tenth);
@@ -153,7 +153,7 @@ resurrection(void)
 	fav_measure(&value.filter, &measure);
 	back = count_present(&value.filter, 0, live);
 	printf("protocol: grown to 100,000, all replaced: %.3f %% of the deleted are back (bound: 0.6 %% or the error"
-		   " rate); %u hashes remembered, %u slices, %.1f bits an element, estimated error %.3f %%, needs rebuild: %s\n",
+		   " rate); %u hashes remembered, %u slices, %.1f bits per element, estimated error %.3f %%, needs rebuild: %s\n",
 		   100.0 * back / live, value.filter.ntombstones, value.filter.nslices, 8.0 * (value.size + 4) / live,
 		   100 * measure.error, fav_needs_rebuild(&value.filter) ? "yes" : "no");
 	CHECK(back <= live * fmax(params.error_rate, 0.006));
@@ -182,7 +182,7 @@ space(void)
 	value_from_editor(&value, &editor);
 	fav_editor_close(&editor);
 	bits = 8.0 * (value.size + 4) / params.capacity;
-	printf("protocol: capacity of 100,000 known: %.2f bits an element (bound: 14)\n", bits);
+	printf("protocol: capacity of 100,000 known: %.2f bits per element (bound: 14)\n", bits);
 	CHECK(bits <= 14);
 	value_free(&value);
 
@@ -195,7 +195,7 @@ space(void)
 		{
 			value_from_editor(&value, &editor);
 			bits = 8.0 * (value.size + 4) / i;
-			printf("protocol: grown from 1,000 to %llu: %.2f bits an element, %u slices%s\n",
+			printf("protocol: grown from 1,000 to %llu: %.2f bits per element, %u slices%s\n",
 				   (unsigned long long) i, bits, value.filter.nslices, i == 1000000 ? " (bound: 28)" : "");
 			CHECK(i < 1000000 || bits <= 28);
 			value_free(&value);
@@ -210,7 +210,7 @@ space(void)
 	for (i = 0; i < sizeof(built) / sizeof(built[0]); i++)
 	{
 		bits = 8.0 * (fresh_size(&params, elements, built[i]) + 4) / built[i];
-		printf("protocol: built from %zu at once: %.2f bits an element (bound: 13.5)\n", built[i], bits);
+		printf("protocol: built from %zu at once: %.2f bits per element (bound: 13.5)\n", built[i], bits);
 		CHECK(bits <= 13.5);
 	}
 	free(elements);

@@ -85,11 +85,11 @@ test_table(void)
 		CHECK(fav_size_slice(&slice, table[i].error, 7, 1000000));
 		bits = (double) fav_slice_bytes(&slice, 7) * 8 / 1e6;
 		load = slice.k * fav_slice_capacity(&slice, 7) / (double) fav_slice_bits(&slice, 7);
-		printf("sizing: error %5.2f %%: k %u, load %.3f, %.2f bits an element; designed: %u, %.2f, %.1f\n",
+		printf("sizing: error %5.2f %%: k %u, load %.3f, %.2f bits per element; designed: %u, %.2f, %.1f\n",
 			   100 * table[i].error, slice.k, load, bits, table[i].k, table[i].load, table[i].bits);
 		CHECK_THAT(slice.k == table[i].k || slice.k == table[i].k + 1, "error %g: k %u", table[i].error, slice.k);
 		CHECK_THAT(fabs(load / slice.k / table[i].load * table[i].k - 1) < 0.05, "error %g: load %g", table[i].error, load);
-		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits an element", table[i].error, bits);
+		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits per element", table[i].error, bits);
 	}
 	test_end();
 }
