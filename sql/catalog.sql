@@ -11,7 +11,7 @@ FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_exclude', 'fav_contains'
 	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base', 'fav_group', 'fav_build']) name
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
 \pset format unaligned
-SELECT concat(proname, '(', pg_get_function_arguments(p.oid), ') ', pg_get_function_result(p.oid)) AS function,
+SELECT concat(proname, '(', replace(pg_get_function_arguments(p.oid), 'IN ', ''), ') ', pg_get_function_result(p.oid)) AS function,
 	CASE prokind WHEN 'a' THEN 'aggregate' WHEN 'p' THEN 'procedure' ELSE 'function' END AS kind,
 	CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
 	CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
