@@ -821,3 +821,15 @@ SELECT source, key, element, filter, levels, error_rate, share, complete, active
 COMMENT ON VIEW fav_attachments IS
 	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too';
 GRANT SELECT ON fav_attachments TO PUBLIC;
+
+CREATE FUNCTION fav_list_progress(
+	OUT pid int, OUT source regclass, OUT phase text, OUT keys_done bigint, OUT keys_estimated bigint,
+	OUT rows_done bigint, OUT rows_per_second float8
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000 ROWS 10;
+COMMENT ON FUNCTION fav_list_progress() IS 'implementation of view fav_progress';
+
+CREATE VIEW fav_progress AS
+SELECT pid, source, phase, keys_done, keys_estimated, rows_done, rows_per_second FROM fav_list_progress();
+COMMENT ON VIEW fav_progress IS 'how far sessions are that build, rebuild or verify filters';
+GRANT SELECT ON fav_progress TO PUBLIC;

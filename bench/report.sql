@@ -133,6 +133,21 @@ CREATE VIEW targets AS
 	SELECT 18, 'base, ' || size_name(size), 'bits per element', value, 12.3, NULL, size
 	FROM medians WHERE section = 'attached, bits' AND size >= 10000
 	UNION ALL
+	SELECT 21, 'shared by 200, 5 pairs per user', 'bytes per pair', value, 3, NULL, size
+	FROM medians WHERE section = 'shared, bytes' AND contender = 'shared' AND size = 5
+	UNION ALL
+	SELECT 22, 'shared, WAL, ' || ids || ', ' || size || ' pairs per user', 'of inserting the pair alone',
+		value / med('shared, WAL', 'INSERT', size, 'nothing'), 2, NULL, size
+	FROM medians WHERE section = 'shared, WAL' AND contender = 'shared'
+	UNION ALL
+	SELECT 23, 'shared, page of 500, ' || form || ', ' || size || ' pairs per user', 'pages/s, of a filter each, likewise',
+		ratio('shared, page of 500', '', size, 'shared, ' || form, 'a filter each, ' || form), NULL, 0.8, size
+	FROM medians, unnest('{sub-select,join}'::text[]) form WHERE section = 'shared, page of 500' AND contender = 'shared, join'
+	UNION ALL
+	SELECT 24, 'fav_build, ' || ids || ', ' || size || ' pairs per user', 'speed, of INSERT ... GROUP BY',
+		ratio('shared, build', ids, size, 'INSERT ... GROUP BY', 'fav_build'), NULL, 0.7, size
+	FROM medians WHERE section = 'shared, build' AND contender = 'fav_build'
+	UNION ALL
 	SELECT 19, size || ' filters in turn', 'time, of as many probes to one', ratio('turn', '', size, 'many in turn', 'one filter'), 2, NULL, size
 	FROM medians WHERE section = 'turn' AND contender = 'many in turn'
 	UNION ALL

@@ -25,7 +25,7 @@ ORDER BY proname COLLATE "C", pg_get_function_arguments(p.oid) COLLATE "C";
 -- The view, column by column
 SELECT attname, format_type(atttypid, atttypmod) AS type
 FROM members JOIN pg_attribute ON attrelid = objid AND classid = 'pg_class'::regclass
-WHERE objid = 'fav_attachments'::regclass AND attnum > 0 ORDER BY attnum;
+WHERE objid IN ('fav_attachments'::regclass, 'fav_progress'::regclass) AND attnum > 0 ORDER BY objid::regclass::text, attnum;
 
 -- There is no table, and PUBLIC may only look
 SELECT object AS relation, has_table_privilege('public', objid, 'SELECT') AS look,

@@ -41,6 +41,14 @@
 #define fav_owns_relation(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
+/* 14 renamed the roles that come with the server, 16 the look at other sessions. */
+#if PG_VERSION_NUM < 140000
+#define ROLE_PG_READ_ALL_STATS DEFAULT_ROLE_READ_ALL_STATS
+#endif
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index pgstat_fetch_stat_local_beentry
+#endif
+
 /*
  * Since 18 a support function can tell PL/pgSQL that a variable may be changed in place.  Older
  * servers never send the request; the struct only lets the code compile.

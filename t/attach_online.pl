@@ -34,7 +34,7 @@ INSERT INTO each SELECT k, e FROM generate_series(1, 20000) k, generate_series(1
 INSERT INTO each SELECT 10000, e FROM generate_series(101, 20100) e;
 INSERT INTO shared SELECT * FROM each;
 INSERT INTO parts SELECT * FROM each;
-CREATE TABLE looks (source text, missing bigint, stale bigint);
+CREATE ROLE stranger;
 });
 
 # ---------------------------------------------------------------------------------------
@@ -201,10 +201,15 @@ SKIP:
 			my ($out, $error) = ('', '');
 
 			$node->safe_psql('postgres', "SET client_min_messages = warning; SELECT fav_detach('$source'); SELECT fav_attach('$source', 'k', 'e', 0.001, build => false$share{$source})") unless $rebuild;
+			$node->safe_psql('postgres', "ANALYZE $source, ${source}_fav_levels");
 			my $holder = hold($source, 15000);
 			my $build = start_build($source, $rebuild, \$out, \$error);
 			ok(waiting_build(), "$source$rebuild: the build waits for a transaction");
 			is($node->safe_psql('postgres', "SELECT complete FROM fav_attachments WHERE source = '$source'::regclass"), $rebuild ? 't' : 'f', "$source$rebuild: complete or not");
+
+			is( $node->safe_psql('postgres', 'SELECT source, phase, keys_done > 0, keys_estimated > keys_done FROM fav_progress'),
+				"$source|" . ($rebuild ? 'rebuilding' : 'building') . ' filters|t|t', "$source$rebuild: how far it is");
+			is($node->safe_psql('postgres', 'SET ROLE stranger; SELECT count(*) FROM fav_progress'), 0, "$source$rebuild: which is for its role to know");
 
 			# Many keys before and after, but none of the group that the transaction has
 			$node->safe_psql('postgres', "INSERT INTO $source SELECT k, 4000000 FROM generate_series(100, 20000, 100) k WHERE k <> 15000 ON CONFLICT DO NOTHING");
@@ -212,6 +217,7 @@ SKIP:
 			$holder->query_safe('COMMIT');
 			$holder->quit;
 			ok($build->finish, "$source$rebuild: and ends when the transaction does") or diag($error);
+			is($node->safe_psql('postgres', 'SELECT count(*) FROM fav_progress'), 0, "$source$rebuild: nothing is under way any more");
 			compare($source, "after a build that waited$rebuild");
 			$node->safe_psql('postgres', "DELETE FROM $source WHERE e IN (3000000, 4000000)");
 			look($source, 'and after a delete');

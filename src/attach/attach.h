@@ -20,6 +20,7 @@
 #include "fav.h"
 
 #include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
 #include "type/elements.h"
 #include "executor/spi.h"
 #include "nodes/pg_list.h"
@@ -223,5 +224,29 @@ extern uint64 fav_insert_filters(FavAttachment *attachment, const char *rows,
 								 const Datum *keys);
 extern void fav_build_all(FavAttachment *attachment);
 extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
+
+/* progress.c: telling others how far it is */
+typedef enum FavPhase
+{
+	FAV_PHASE_BUILD,
+	FAV_PHASE_REBUILD,
+	FAV_PHASE_STALE,
+	FAV_PHASE_MISSING
+} FavPhase;
+
+typedef struct FavProgress
+{
+	Oid			source;
+	FavPhase	phase;
+	TimestampTz begin;
+	int64		keys;			/* of filters that are done, */
+	int64		estimated;		/* and of all; -1: not known */
+	int64		rows;			/* of the source that were read for them */
+} FavProgress;
+
+extern void fav_begin_progress(FavProgress *progress, FavPhase phase,
+							   const FavAttachment *attachment);
+extern void fav_report_progress(const FavProgress *progress);
+extern void fav_end_progress(void);
 
 #endif							/* FAV_ATTACH_H */

@@ -59,6 +59,8 @@ typedef struct Walk
 	uint64		size;			/* of the next batch */
 	uint64		max_size;
 	MemoryContext context;		/* holds the position */
+	FavPhase	phase;
+	FavProgress progress;
 } Walk;
 
 typedef void (*Batch) (FavAttachment *attachment, Walk *walk);
@@ -146,10 +148,14 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		appendStringInfo(&filters, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
 	}
 	appendStringInfoChar(&filters, ')');
-	(void) fav_insert_filters(attachment, rows.data, filters.data,
-							  " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
+	walk->progress.keys += (int64)
+		fav_insert_filters(attachment, rows.data, filters.data,
+						   " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
 	if (!walk->is_done)
+	{
+		walk->progress.rows += (int64) walk->size;
 		set_position(attachment, walk, end);
+	}
 }
 
 /* Build the next filters of the levels table anew, until a batch has taken its time. */
@@ -181,6 +187,7 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 		CHECK_FOR_INTERRUPTS();
 		fav_rebuild_key(attachment, key);
 		set_position(attachment, walk, key);
+		walk->progress.keys++;
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_filter);
 	}
@@ -214,7 +221,10 @@ run_batch(Batch batch, Walk *walk)
 	FavRole		role;
 
 	if (!OidIsValid(walk->levels))
+	{
 		walk->levels = attachment->levels;
+		fav_begin_progress(&walk->progress, walk->phase, attachment);
+	}
 	if (attachment->levels != walk->levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
@@ -275,12 +285,12 @@ try_batch(Batch batch, Walk *walk)
 
 /* All batches of a kind, each of them in a transaction. */
 static void
-walk_through(FunctionCallInfo fcinfo, Batch batch, uint64 size)
+walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 {
 	MemoryContext old = CurrentMemoryContext;
 	MemoryContext per_batch = AllocSetContextCreate(PortalContext, "fav build",
 													ALLOCSET_DEFAULT_SIZES);
-	Walk		walk = {.fcinfo = fcinfo,.size = size,.max_size = size};
+	Walk		walk = {.fcinfo = fcinfo,.size = size,.max_size = size,.phase = phase};
 
 	walk.context = AllocSetContextCreate(PortalContext, "fav position", ALLOCSET_SMALL_SIZES);
 	while (!walk.is_done)
@@ -290,7 +300,10 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, uint64 size)
 		SPI_commit();
 		SPI_start_transaction();
 		MemoryContextReset(per_batch);
+		if (OidIsValid(walk.levels))
+			fav_report_progress(&walk.progress);
 	}
+	fav_end_progress();
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(per_batch);
 	MemoryContextDelete(walk.context);
@@ -313,11 +326,11 @@ fav_build(PG_FUNCTION_ARGS)
 		elog(ERROR, "SPI_connect failed");
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
 	{
-		walk_through(fcinfo, mend_triggers, 1);
-		walk_through(fcinfo, rebuild_batch, BATCH_FILTERS);
+		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
+		walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
 	}
-	walk_through(fcinfo, build_batch, BATCH_PAIRS);
-	walk_through(fcinfo, complete, 1);
+	walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
+	walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

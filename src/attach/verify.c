@@ -206,7 +206,7 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 
 /* In a sample of the filters. */
 static uint64
-count_stale(const FavAttachment *attachment, Snapshot snapshot)
+count_stale(const FavAttachment *attachment, Snapshot snapshot, FavProgress *progress)
 {
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav verify",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -221,11 +221,14 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot)
 	uint64		stale = 0;
 	uint64		i;
 
+	progress->estimated = (int64) nrows;
 	for (i = 0; i < nrows; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_key);
 
 		CHECK_FOR_INTERRUPTS();
+		progress->keys = (int64) i;
+		fav_report_progress(progress);
 		stale += stale_of_key(attachment, rows->vals[i], rows->tupdesc, elements_query, snapshot);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_key);
@@ -260,6 +263,7 @@ fav_verify(PG_FUNCTION_ARGS)
 {
 	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 1);
 	Oid			type = INT8OID;
+	FavProgress progress;
 	Snapshot	snapshot;
 	FavRole		role;
 	Datum		stale;
@@ -267,12 +271,15 @@ fav_verify(PG_FUNCTION_ARGS)
 
 	fav_become_owner(&role, attachment->owner);
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	stale = Int64GetDatum((int64) count_stale(attachment, snapshot));
+	fav_begin_progress(&progress, FAV_PHASE_STALE, attachment);
+	stale = Int64GetDatum((int64) count_stale(attachment, snapshot, &progress));
+	fav_begin_progress(&progress, FAV_PHASE_MISSING, attachment);
 	result = result_row(fcinfo, snapshot,
 						psprintf("%s%s%s", fav_query(attachment, verify_query),
 								 probe_expression(attachment->kind),
 								 fav_query(attachment, probes_query)),
 						1, &type, &stale);
+	fav_end_progress();
 	UnregisterSnapshot(snapshot);
 	fav_become_caller(&role);
 	return result;
