@@ -42,13 +42,13 @@ set yrange [20:20000]
 plot for [i=1:11] (has("scan", "random", contender[i]) ? pick("scan", "random", contender[i]) : "/dev/null") using 1:2 ls i title contender[i] noenhanced
 
 set output "bench-accuracy.svg"
-set title "False positives: asked for (dashed) and measured; exact up to 128 elements"
+set title "False positives: promised (dashed) and measured; exact up to 128 elements"
 set ylabel "% of the elements that are not there" textcolor rgb "#333333"
 set format y "%g"
 set yrange [0.0005:20]
 array rate[4] = ["0.1", "0.01", "0.001", "0.0001"]
 array colour[4] = ["#d1495b", "#edae49", "#30638e", "#66a182"]
-plot for [i=1:4] 100 * (rate[i] + 0) with lines lw 2 dt 2 lc rgb colour[i] title sprintf("%g %% asked for", 100 * (rate[i] + 0)), \
+plot for [i=1:4] 100 * (rate[i] + 0) with lines lw 2 dt 2 lc rgb colour[i] title sprintf("%g %% promised", 100 * (rate[i] + 0)), \
 	for [i=1:4] pick("accuracy", "grown", rate[i]) using 1:($2 > 0 ? $2 : NaN) with linespoints lw 3 pt 7 ps 0.8 lc rgb colour[i] notitle, \
 	for [i=1:4] pick("accuracy", "built", rate[i]) using 1:($2 > 0 ? $2 : NaN) with linespoints lw 1.5 pt 6 ps 0.8 lc rgb colour[i] notitle, \
 	NaN with linespoints lw 3 pt 7 ps 0.8 lc rgb "#555555" title "grown one by one", \

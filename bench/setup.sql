@@ -95,7 +95,7 @@ CREATE TABLE candidates_mixed AS SELECT * FROM candidates_by_user ORDER BY hashi
 CREATE INDEX ON candidates_by_user(user_id, post_id);
 
 -- Filters by size, for single probes.  What a probe reads does not depend on how full a
--- slice is, so these hold 200 elements in room for many.
+-- slice is, so these hold 200 elements in a capacity for many.
 CREATE TABLE probes AS
 	SELECT capacity AS id, fav_add(fav_new(capacity), ARRAY(SELECT generate_series(1, 200)::bigint)) AS fav
 	FROM unnest(:'capacities'::bigint[]) capacity;

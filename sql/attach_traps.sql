@@ -176,12 +176,12 @@ RESET client_min_messages;
 -- Attaching within a statement that writes the source, and beside a function that looks like ours
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 WITH a AS MATERIALIZED (SELECT fav_attach('pairs', 'k', 'e')) INSERT INTO pairs SELECT 1, i FROM a, generate_series(1, 10) i;
-CREATE FUNCTION fav_recent(regclass, text, text) RETURNS fav LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''not ours''; RETURN NULL; END';
+CREATE FUNCTION fav_recent(regclass, text, text, int) RETURNS fav LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''not ours''; RETURN NULL; END';
 SELECT fav_attach('pairs', 'k', 'e');
 INSERT INTO pairs VALUES (1, 1);
 SELECT * FROM missing_and_stale('pairs');
 SELECT fav_detach('pairs');
-DROP FUNCTION fav_recent(regclass, text, text);
+DROP FUNCTION fav_recent(regclass, text, text, int);
 DROP TABLE pairs;
 
 -- An equality of the writer's own for the domain of a key

@@ -243,7 +243,7 @@ my $looks = $node->safe_psql('postgres', 'SELECT count(*) FROM verified');
 note("$transactions transactions, $looks looks");
 cmp_ok($transactions, '>', 50, 'there were some');
 cmp_ok($looks, '>', 0, 'and somebody looked');
-# TRUNCATE empties a partition for older snapshots, too, which still see the filters of before.
+# TRUNCATE empties a partition for older snapshots, too, but these still see the old filters.
 is($node->safe_psql('postgres', q{SELECT * FROM verified WHERE missing > 0 OR (stale > 0 AND source <> 'parts') LIMIT 5}),
 	'', 'nothing was missing or stale at any time');
 
@@ -279,7 +279,7 @@ answers AS (
 SELECT format('key %s, element %s: source %s, filter %s, levels %s', k, e, here, in_filter, in_levels)
 FROM answers WHERE in_filter <> here OR in_levels <> here LIMIT 10}), '', "$view: filter and source are equal");
 }
-# A rebuild makes the statement trigger of the partition that was made later.
+# A rebuild creates the statement trigger of a partition that was created later.
 $node->safe_psql('postgres', q{SELECT fav_rebuild('parts', name => 'parts_fav'), fav_rebuild('parts', name => 'parts_shared')});
 is($node->safe_psql('postgres', 'SELECT count(*), bool_and(active) FROM fav_attachments'), @attachments . '|t', 'all are active');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'), 0, 'no transaction is left prepared');

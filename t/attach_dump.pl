@@ -1,8 +1,8 @@
 
-# Attached filters through pg_dump and a restore, by the owner of a database who is no
-# superuser.  After each restore the attachments are listed as before, nothing is missing
-# or stale, and further writes are maintained.  Where a restore cannot do that alone, this
-# says what does: a data-only restore, and a table that is dumped without its filters.
+# Attached filters through pg_dump and restore, by a database owner who is not a superuser. After
+# each restore the attachments are listed as before, nothing is missing or stale, and filters
+# follow further writes.  Two cases need a further step, which this test shows: a data-only
+# restore, and a table that is dumped without its filters.
 
 use strict;
 use warnings;
@@ -138,7 +138,7 @@ my $bytes_before = as('landlord', 'house', $bytes);
 is(scalar(() = $before =~ /\|t$/mg), 6, 'six attachments, all active') or diag($before);
 is(as('landlord', 'house', $verified), '6|0|0|' . (2 * 3001 + 5000 + 900 + 20099 + 5003), 'filters and sources agree');
 
-# Writes of many kinds, and what the filters say afterwards.
+# Writes of many kinds, and the state of the filters afterwards.
 my $writes = q{
 BEGIN;
 INSERT INTO app."Pairs" VALUES (1, 'new'), (99, 'new');
@@ -168,11 +168,11 @@ SELECT fav_contains(l, 49, 1), fav_contains(l, 50, 1), fav_contains(l, 45, 10000
 };
 my $written = "t|f\nf|t\np2|f\np3|t\nnew|t\nt|t|f\nf|f|t|t";
 
-# As logical replication would write.
+# Write as logical replication does.
 my $replicated = 'SET session_replication_role = replica; INSERT INTO public.big VALUES (2, 50000)';
 
-# After a restore.  Options: bytes_differ if the filters were built anew, inactive if the
-# triggers have to be enabled by fav_rebuild.
+# Check a restore.  Options: bytes_differ if the filters were rebuilt, inactive if fav_rebuild
+# has to enable the triggers.
 sub check_restored
 {
 	my ($database, %option) = @_;
@@ -249,7 +249,7 @@ create_database('by_superuser');
 pg_restore('by_superuser', pg_dump('tar', '-Ft'), $node->safe_psql('postgres', 'SELECT current_user'));
 check_restored('by_superuser');
 
-# One role owns all of it then, tables and filters.
+# Then one role owns everything, tables and filters.
 create_database('inherited', 'heir');
 pg_restore('inherited', $custom, 'heir', '--no-owner');
 check_restored('inherited', role => 'heir');
@@ -266,8 +266,8 @@ check_restored('via_root');
 # The schema first, then the data: the triggers are there while it is loaded
 # ---------------------------------------------------------------------------------
 
-# The filters are built while the source is loaded.  Those of the dump are refused then,
-# and are not needed.
+# The triggers build the filters while the source is loaded.  The filters of the dump are then
+# rejected, and are not needed.
 create_database('schema_first');
 pg_restore('schema_first', $custom, 'landlord', '-s');
 is(as('landlord', 'schema_first', $triggers), $triggers_before, 'schema_first: all triggers are there before the data');
@@ -284,7 +284,7 @@ is($node->safe_psql('schema_first', 'SELECT count(*) FROM ' . $_), $node->safe_p
   foreach ('app."Pairs"', 'parts', 'parent', 'big', 'circles');
 check_restored('schema_first', bytes_differ => 1);
 
-# All or nothing is nothing, because of these errors.
+# Because of these errors, a restore in one transaction restores nothing.
 create_database('at_once');
 pg_restore('at_once', $custom, 'landlord', '-s');
 $node->command_fails([ 'pg_restore', '-a', '-1', '-d', connection('at_once', 'landlord'), $custom ],
@@ -310,7 +310,8 @@ check_restored('disabled', inactive => 1);
 # Parts of it
 # ---------------------------------------------------------------------------------
 
-# The source without its filters: the data is there, the triggers are not, and it says why.
+# The source without its filters: the data is restored, the triggers are not, and the error says
+# why.
 create_database('alone');
 is(as('landlord', 'alone', 'CREATE SCHEMA ext; CREATE EXTENSION fav SCHEMA ext'), '', 'alone: the extension is there');
 my $alone = pg_dump('alone', '-Fc', '-t', 'big');
@@ -339,8 +340,8 @@ SELECT fav_attach('big', 'k', 'e');
 SELECT missing, stale, elements FROM fav_verify('big')}),
 	"big_fav\n0|0|20099", 'picked: fav_attach makes new ones');
 
-# The source with everything of its name, but no functions: those are missing for joins,
-# so the filters do not count as complete, and fav_build makes them.
+# The source and all objects with its name, but no functions.  Joins need these.  Without them
+# the filters do not count as complete, and fav_build creates them.
 create_database('family');
 is(as('landlord', 'family', 'CREATE SCHEMA ext; CREATE EXTENSION fav SCHEMA ext'), '', 'family: the extension is there');
 pg_restore('family', pg_dump('family', '-Fc', '-t', 'big*'), 'landlord');

@@ -581,7 +581,7 @@ sub emit_comparison
 	return;
 }
 
-# A random statement on a source; on a late piece only if asked for.
+# A random statement on a source; on a late piece only on request.
 sub random_statement
 {
 	my ($s, %param) = @_;
@@ -966,7 +966,7 @@ foreach my $run (0 .. $runs - 1)
 
 		if ($severity eq 'WARNING')
 		{
-			# A false positive stays until its filter is built anew.  It counts once.
+			# A false positive remains until its filter is rebuilt.  It counts once.
 			if ($message =~ /: false in (\w+) after statement \d+: (key \S+ element \S+)/) { $false{"$seed: $1, $2"} = 1; }
 			elsif ($message =~ /: \w+ in \w+ after statement/) { push @problems, "MISMATCH $text"; }
 		}

@@ -1,7 +1,7 @@
 
-# Attached filters and replication.  A standby reads filters, verifies them, and goes on
-# keeping them when it is promoted.  A subscriber attaches filters of its own, before or
-# after it subscribes; they follow the first copy and every change that is applied.
+# Attached filters and replication.  A standby reads and verifies filters, and maintains them
+# after its promotion.  A subscriber attaches its own filters, before or after it subscribes;
+# they follow the initial copy and every applied change.
 
 use strict;
 use warnings;
@@ -40,7 +40,7 @@ SELECT fav_attach('hidden', 'user_id', 'post_id');
 SELECT fav_attach('parts', 'k', 'e');
 });
 
-# What is attached, and how it compares with its source.
+# All attachments, compared with their sources.
 my $verified = q{
 SELECT a.source, a.active, v.elements, v.missing, v.stale
 FROM fav_attachments a, fav_verify(a.source) v ORDER BY a.source::text};
@@ -140,7 +140,7 @@ sub subscribe
 	return;
 }
 
-# Until the first copy is there and everything else that the publisher has done.
+# Wait until the initial copy and all changes of the publisher have arrived.
 sub catch_up
 {
 	my ($database) = @_;
@@ -151,7 +151,7 @@ sub catch_up
 	return;
 }
 
-# How many different pairs the publisher has.
+# The number of distinct pairs of the publisher.
 sub pairs
 {
 	my ($key, $element, $table) = @_;
@@ -168,8 +168,8 @@ sub check_plain
 	return;
 }
 
-# One attaches before it subscribes, with other orders of columns.  The other subscribes
-# first, and applies large transactions as they come, if the server can.
+# One attaches before it subscribes, with another order of columns.  The other subscribes first,
+# and applies large transactions while they stream, if the server can.
 my $streamed = $version >= 160000 ? 'streaming = parallel' : $version >= 140000 ? 'streaming = on' : '';
 my $prepared = $version >= 150000 ? ($streamed ? "$streamed, two_phase = true" : 'two_phase = true') : $streamed;
 foreach my $database ('before', 'after')
@@ -192,7 +192,7 @@ subscribe('after', 'plain', $prepared);
 catch_up('before');
 check_plain('before', 'filters of the first copy');
 
-# Changes come while it attaches.
+# Changes arrive while it attaches.
 catch_up('after');
 my ($out, $error) = ('', '');
 my $writer = run_in_background(
@@ -279,8 +279,8 @@ catch_up('before');
 check_plain('before', 'TRUNCATE and local changes', 2);
 is($subscriber->safe_psql('before', 'SELECT count(*) FROM seen_fav'), '0', 'before: no filters are left');
 
-# Triggers that are enabled for ordinary sessions only do not see what is replicated, and
-# the list says so.  fav_rebuild repairs both.
+# Triggers that are enabled only for ordinary sessions do not fire for replicated changes, and
+# fav_attachments shows it.  fav_rebuild repairs both.
 $subscriber->safe_psql('before', 'ALTER TABLE hidden DISABLE TRIGGER ALL; ALTER TABLE hidden ENABLE TRIGGER ALL');
 $publisher->safe_psql('postgres', 'INSERT INTO hidden SELECT 2000, i FROM generate_series(1, 100) i');
 catch_up('before');
@@ -296,7 +296,7 @@ check_plain('before', 'fav_rebuild repairs it', 2);
 # Partitioned tables
 # ---------------------------------------------------------------------------------
 
-# Changes come by the root into other partitions than the publisher has, or by leaf.
+# Changes arrive through the root, into other partitions than those of the publisher, or by leaf.
 my %partitions = (
 	root => q{
 CREATE TABLE parts (e int, note text, k int, PRIMARY KEY (e, k)) PARTITION BY HASH (k);
@@ -313,8 +313,8 @@ foreach my $database (sort keys %partitions)
 	$subscriber->safe_psql('postgres', "CREATE DATABASE $database");
 	$subscriber->safe_psql($database, "CREATE EXTENSION fav; $partitions{$database}; SELECT fav_attach('parts', 'k', 'e')");
 
-	# Some servers do not close the partitions whose AFTER triggers they have fired, and warn
-	# of each.  So many warnings are more than a parallel worker can get rid of.
+	# Some servers do not close partitions after their AFTER triggers, and warn about each.  A
+	# parallel worker cannot send so many warnings.
 	subscribe($database, $database, $version >= 160000 ? 'streaming = off' : '');
 }
 
@@ -352,9 +352,9 @@ check_parts('filled again');
 # All tables are published, filters among them
 # ---------------------------------------------------------------------------------
 
-# Then the filters come as data, and the triggers that a copy of the schema has must not
-# make them again: enabled for ordinary sessions only, they do not see what is replicated.
-# When the subscriber is to be written, fav_rebuild enables them always.
+# Then the filters arrive as data, and the triggers of the copied schema must not maintain them
+# again.  Enabled only for ordinary sessions, they do not fire for replicated changes.  Before
+# the subscriber is written to, fav_rebuild enables them always.
 $publisher->safe_psql(
 	'postgres', q{
 CREATE DATABASE whole;

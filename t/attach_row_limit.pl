@@ -1,7 +1,7 @@
 
-# Statements that are cut short by a row limit, as SPI_execute does it for PL/Perl and
-# PL/Python: rows were written, their row triggers fire, and no statement trigger does.  The
-# filters are true at commit.
+# Statements that end at a row limit, as SPI_execute does for PL/Perl and PL/Python: rows are
+# written and their row triggers fire, but no statement trigger fires.  The filters agree with
+# the source at commit.
 #
 # Needs a compiler, or PL/Perl.
 
@@ -17,7 +17,7 @@ use Test::More;
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-# A function run_limited(query, rows) that returns how many rows the query gave.
+# A function run_limited(query, rows) that returns the number of rows of the query.
 my $module = q{
 #include "postgres.h"
 #include "executor/spi.h"
@@ -79,7 +79,7 @@ CREATE TABLE h (u int, p int, note text, PRIMARY KEY (u, p));
 CREATE TABLE candidates AS SELECT 1 + i % 2 AS u, i AS p FROM generate_series(1, 1000) i});
 	$node->safe_psql('postgres', q{SELECT fav_attach('h', 'u', 'p')});
 
-	# So many rows are given, or one more is written than given.
+	# The query returns this many rows, or writes one more than it returns.
 	my $check = sub {
 		my ($what, $sql, $given) = @_;
 

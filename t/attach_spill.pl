@@ -1,7 +1,7 @@
 
-# Statements that touch more pairs than memory takes, so that these go to disk, and what can
-# interrupt them: too little disk, a cancel, a timeout, the end of a session.  Source and
-# filter agree afterwards, and no file is left.
+# Statements that touch more pairs than fit in memory, so that these spill to disk, and their
+# interruptions: too little disk, a cancel, a timeout, the end of a session.  Source and filter
+# agree afterwards, and no file remains.
 
 use strict;
 use warnings;
@@ -63,7 +63,8 @@ ROLLBACK TO a;
 INSERT INTO pairs_7 VALUES (7, 0);
 COMMIT}), '', 'a subtransaction with a file is rolled back');
 is(run($verified), '37001|0|0', 'and what came before it and after it is there');
-# A subtransaction cannot hand its pairs on.  Both collections fit memory, but not together.
+# A subtransaction cannot pass its pairs to its parent: each collection fits in memory, but not
+# both together.
 my $hand_on = q{
 	INSERT INTO pairs_7 SELECT 7, -i FROM generate_series(1, 800) i;
 	BEGIN

@@ -1,7 +1,6 @@
 
-# Builds in a folder of their own (VPATH builds), in the two ways that people and Debian's
-# pg_buildext start them.  The library has every function that the extension script names.
-# The script is what its template gives.
+# VPATH builds, started as people and as Debian's pg_buildext do.  The library exports every
+# function that the extension script names, and the script matches its template.
 
 use strict;
 use warnings;
@@ -14,7 +13,7 @@ use Test::More;
 my $source = abs_path("$FindBin::RealBin/..");
 my $pg_config = $ENV{PG_CONFIG} || 'pg_config';
 
-# What a make that runs this test was told is not meant for the builds.
+# The options of a make that runs this test must not reach the builds.
 delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
 
 sub run

@@ -1,8 +1,8 @@
 
-# Crashes.  While pgbench hides and shows posts, a backend is killed, or the
-# postmaster, in the middle of it.  After recovery each filter is compared with the
-# table it was made from: nothing may be missing.  Filters of one table are kept by
-# hand, in the transaction that changes the table, those of another by fav_attach.
+# Crashes.  While pgbench hides and shows posts, the test kills a backend or the postmaster.
+# After recovery it compares each filter with its table: no element may be missing.  The filters
+# of one table are kept by hand, in the transaction that changes the table, those of another by
+# fav_attach.
 
 use strict;
 use warnings;
@@ -30,8 +30,8 @@ max_wal_size = 64MB
 max_prepared_transactions = 10
 });
 
-# Before PostgreSQL 15, an autovacuum worker does not notice for a long time that the
-# postmaster was killed, because it waits for statistics.
+# Before PostgreSQL 15, an autovacuum worker that waits for statistics does not notice for a long
+# time that the postmaster was killed.
 if ($node->safe_psql('postgres', 'SHOW server_version_num') < 150000)
 {
 	$node->append_conf('postgresql.conf', 'autovacuum = off');
@@ -78,7 +78,7 @@ SELECT fav_attach('blocks', 'who', 'whom');
 SELECT fav_attach('blocks', 'who', 'whom', share => 10, name => 'shared');
 });
 
-# User 1 has a large filter and is changed by everybody; the others have small ones.
+# User 1 has a large filter, which all clients change.  The others have small filters.
 my $scripts = PostgreSQL::Test::Utils::tempdir();
 append_to_file(
 	"$scripts/single", q{
@@ -134,7 +134,7 @@ my $missing = q{SELECT count(*) FROM pairs JOIN users ON id = user_id WHERE NOT 
 my $recheck = q{SELECT count(*) FROM users, LATERAL (SELECT array_agg(post_id) AS posts FROM pairs WHERE user_id = id) p
 	WHERE posts IS NOT NULL AND NOT fav_contains_all(hidden, posts)};
 
-# Deleted pairs are gone: what a filter has and the table has not are false positives.
+# Deletes hold: an element that is in a filter but not in the table is a false positive.
 my $too_many = q{
 SELECT count(*) > 0.02 * 200 * 3000 FROM users, generate_series(1::bigint, 3000) p
 WHERE fav_contains(hidden, p) AND NOT EXISTS (SELECT FROM pairs WHERE user_id = id AND post_id = p)};
@@ -178,7 +178,7 @@ foreach my $round (1 .. $rounds)
 	$node->safe_psql('postgres', 'VACUUM users; VACUUM blocks_fav_levels; CHECKPOINT') if $round % 3 == 0;
 }
 
-# A transaction that is prepared outlives a crash, with what it did to the filters.
+# A prepared transaction survives a crash, with its changes of filters.
 $node->safe_psql(
 	'postgres', q{
 BEGIN;
@@ -196,7 +196,7 @@ SELECT fav_contains(l, 1), fav_contains(l, 2) FROM blocks_fav_levels l WHERE who
 SELECT fav_contains(l, 301, 1), fav_contains(l, 302, 1) FROM shared_levels l WHERE who_group = 30}),
 	"0|0\n0|0\nt|f\nt|f", 'the filters agree with what was committed then');
 
-# All filters, byte for byte, pass the check of values from outside.
+# All filters pass the full check of input values.
 is( $node->safe_psql('postgres', 'SELECT count(*) FROM users WHERE (hidden::bytea::fav)::bytea <> hidden::bytea'),
 	'0', 'every filter is a valid value');
 is( $node->safe_psql(
@@ -208,8 +208,8 @@ figures("$rounds crashes ($backends backends and $postmasters postmasters killed
 $node->stop;
 done_testing();
 
-# After the postmaster was killed.  Those that it left behind notice, and hold its memory
-# until then.
+# Start after the postmaster was killed.  Its children hold its shared memory until they notice,
+# so try repeatedly.
 sub start_again
 {
 	foreach (1 .. 300)
@@ -221,9 +221,8 @@ sub start_again
 	return 0;
 }
 
-# Until it answers again.  Not by $node->psql: that writes the query into a pipe, and dies
-# of it if psql has left before, because there is no server.
-# Ready again: it takes a moment until the server notices that it is not.
+# Wait until the log says that the server is ready again.  Not by $node->psql, which dies if psql
+# ends before it has read the query.
 sub wait_for_server
 {
 	my ($before) = @_;

@@ -1,8 +1,7 @@
 
-# Values already on disk that are damaged: no checksums, and with the server down the
-# bytes of filters are changed in the pages of tables and their TOAST tables, TOAST
-# pointers are bent and chunks made to disappear.  Whoever reads such a value gets an
-# answer or an error, and nobody else notices.
+# Damaged values on disk, without checksums.  While the server is down, the test changes bytes of
+# filters in the pages of tables and TOAST tables, changes TOAST pointers and removes chunks.
+# Reading such a value gives an answer or an error, and other sessions are not affected.
 
 use strict;
 use warnings;
@@ -21,8 +20,8 @@ note("seed $seed: set FAV_SEED to see the same damage again");
 my $node = start_node('damaged', init => { no_data_checksums => 1 });
 my $tables = 40 * effort();
 
-# Every way to store a filter: in the row, in one chunk, in many, large enough to be
-# read in parts, with deleted hashes, and compressed.
+# Every way to store a filter: in the row, in one chunk, in many chunks, large enough to be read
+# block by block, with tombstones, and compressed.
 $node->safe_psql(
 	'postgres', qq{
 CREATE TABLE model (id int, f fav, other text DEFAULT 'untouched');
@@ -66,8 +65,8 @@ foreach my $line (
 }
 $node->stop;
 
-# Places in a file where bytes of this value lie: the whole value where it is in its
-# row, or else its chunks, which begin at multiples of what fits four to a page.
+# The offsets of this value in a file: of the whole value if it is in its row, otherwise of its
+# chunks.
 sub places
 {
 	my ($content, $value) = @_;
@@ -131,7 +130,7 @@ sub damage
 	}
 	elsif ($kind eq 'swap')
 	{
-		# two chunks of the same length change places
+		# swap two chunks of the same length
 		my @chunks = grep { $_->[2] == 1996 } @places;
 		return if @chunks < 2;
 		my ($a, $b) = (any(@chunks), any(@chunks));
@@ -141,8 +140,8 @@ sub damage
 	}
 	else
 	{
-		# a TOAST pointer ends with the TOAST table's oid; before it stand the
-		# value's oid, its size on disk and its size
+		# a TOAST pointer ends with the size, the size on disk, the oid of the value and the oid
+		# of the TOAST table
 		my @pointers;
 		my $suffix = pack('V', $toast_oid);
 		while ($content{$heap_file} =~ /\x01\x12.{12}\Q$suffix\E/gs)
@@ -228,7 +227,7 @@ foreach my $n (1 .. $tables)
 my $results = $node->safe_psql('postgres', q{SELECT state, message, n FROM results ORDER BY n DESC});
 note($results);
 is( $node->safe_psql('postgres', q{SELECT n > 1000 FROM results WHERE state = 'ok'}),
-	't', 'many questions were answered');
+	't', 'many probes were answered');
 is( $node->safe_psql(
 		'postgres', q{SELECT count(*) > 0, sum(n) > 100 FROM results WHERE state = 'XX001' AND message LIKE '%fav value is corrupted%'}),
 	't|t', 'damage to the structure was found');
@@ -244,6 +243,6 @@ WHERE state NOT IN ('ok', 'XX001', 'XX002', '54000', '22P03', '53200')
 log_is_clean($node, 'no process died', XX000 => 1, XX001 => 1, XX002 => 1);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM model WHERE fav_contains(f, 7)'), '5', 'the others are well');
 figures("$tables tables with damaged pages, "
-	  . $node->safe_psql('postgres', 'SELECT sum(n) FROM results') . ' questions asked');
+	  . $node->safe_psql('postgres', 'SELECT sum(n) FROM results') . ' probes');
 $node->stop;
 done_testing();

@@ -1,9 +1,9 @@
-# Real drivers, used as application developers use them.  However a driver sends a parameter,
-# the answer is right or it is an error.
+# Real drivers, used as application developers use them.  However a driver sends a parameter, the
+# result is a right answer or an error.
 #
-# test/drivers has the cases and a program per driver; its README.md says how they work
-# together.  A driver that is not installed is left out, with a note that names its package.
-# The examples of the README in other languages run here, too.
+# test/drivers has the cases and a program per driver; its README.md describes them.  The test
+# skips a driver that is not installed, with a note that names its package.  It also runs the
+# examples of the README in other languages.
 
 use strict;
 use warnings;
@@ -18,21 +18,21 @@ use Test::More;
 
 plan skip_all => 'FAV_DRIVERS=no' if ($ENV{FAV_DRIVERS} // '') eq 'no';
 
-# A program that ends early does not end this one.
+# A driver program that ends early must not end this test.
 $SIG{PIPE} = 'IGNORE';
 
 my $root = "$FindBin::RealBin/..";
 my $home = "$root/test/drivers";
 
-# Debian's own Node.js looks there anyway.
+# Debian's own Node.js looks there by default.
 $ENV{NODE_PATH} =
   join(':', grep { defined } $ENV{NODE_PATH}, '/usr/share/nodejs', '/usr/lib/nodejs');
 my $classpath = join(':',
 	grep { defined } $ENV{CLASSPATH},
 	map { "/usr/share/java/$_.jar" } qw(postgresql scram-client scram-common saslprep stringprep));
 
-# All drivers.  The first of "programs" that likes "probe" runs "script".  An example in the
-# README is put between the two strings of "frame".
+# All drivers.  The first of "programs" for which "probe" succeeds runs "script".  An example of
+# the README is put between the two strings of "frame".
 my $php = {
 	package => 'php-cli and php-pgsql',
 	programs => [ ['/usr/bin/php'], ['php'] ],
@@ -113,7 +113,7 @@ Connection connection = DriverManager.getConnection("jdbc:postgresql://" + Syste
 		script => ['psql.pl'],
 	});
 
-# Run a program; gives what it printed, and notes why it failed.
+# Run a program.  Returns its output, and notes the reason for a failure.
 sub run_program
 {
 	my ($command, $input) = @_;
@@ -128,7 +128,7 @@ sub run_program
 	return $output;
 }
 
-# The program that runs this driver, if there is one.
+# Returns the program that runs this driver, if there is one.
 sub find_program
 {
 	my ($driver) = @_;
@@ -144,8 +144,8 @@ sub find_program
 	return;
 }
 
-# Lines for the drivers, and what each must give: [title, line, kind of the first parameter,
-# { variant => expected }]
+# Lines for the drivers, with the expected results: [title, line, kind of the first parameter, {
+# variant => expected }]
 sub read_cases
 {
 	my (@cases, @latest, $title, $mode, $sql);
@@ -182,7 +182,7 @@ sub read_cases
 	return @cases;
 }
 
-# What a driver must give that sends parameters as these types.
+# The expected result of a driver that sends parameters with these types.
 sub expected
 {
 	my ($sends, $kind, $variants) = @_;
@@ -241,7 +241,7 @@ sub test_cases
 
 	is(scalar(@answers), scalar(@lines), "$name: answers everything");
 
-	# What is sent without a type has none, or is an unknown literal where the driver puts
+	# An untyped parameter has no type, or becomes an unknown literal if the driver puts
 	# parameters into the statement.
 	foreach my $kind (@kinds)
 	{
@@ -304,7 +304,7 @@ foreach my $driver (@drivers)
 @drivers = grep { $_->{program} } @drivers;
 plan skip_all => 'no driver is installed' unless @drivers;
 
-# JDBC knows TCP only.  Other users of this machine could connect as well, so TCP wants a
+# JDBC supports TCP only.  Other users of this machine could connect as well, so TCP requires a
 # password.
 my $node = PostgreSQL::Test::Cluster->new('drivers');
 my $password = unpack('H*', slurp_random());

@@ -1,8 +1,8 @@
 
-# Elements chosen by an attacker.  The hash function is public: whoever knows the seed
-# of a filter can find elements that all fall into the same block, and make it report
-# what nobody added.  Against seed 0 that works, as this test shows.  Against a seed
-# that the attacker does not know such elements are like any others.
+# Elements chosen by an attacker.  The hash function is public.  An attacker who knows the seed
+# of a filter can find elements that all fall into one block, and make the filter report elements
+# that were never added.  This test shows that it works with seed 0, and that with an unknown
+# seed such elements behave like any others.
 
 use strict;
 use warnings;
@@ -36,7 +36,7 @@ CREATE TABLE texts AS
 		ORDER BY get_byte(b, 15), get_byte(b, 14), get_byte(b, 13) LIMIT 6000) AS smallest;
 });
 
-# Half of the crafted elements are added, the other half is asked for.
+# Add half of the crafted elements, and probe for the other half.
 sub attack
 {
 	my ($table, $filter_seed) = @_;
@@ -62,7 +62,7 @@ foreach my $table ('crafted', 'texts')
 		# seeds that differ little from 0 are as good as any
 		my $unknown = $i == 1 ? 1 : $i == 2 ? -1 : int(rand(2**53)) - 2**52;
 		my $rate = attack($table, $unknown);
-		# 1 % is promised; three standard deviations of 3000 questions are 0.6 %
+		# 1 % is promised; three standard deviations of 3000 probes are 0.6 %
 		cmp_ok($rate, '<', 0.02, sprintf('%s, seed %s: %.2f %% of what was not added is reported', $table, $unknown, 100 * $rate));
 		$sum += $rate;
 	}
@@ -80,8 +80,7 @@ SELECT max(n) FROM (SELECT get_byte(fav_add(fav_new(1000, 0.01, 7, 987654321), e
 # 375 are expected in each of 16; the standard deviation is 19
 cmp_ok($spread, '<', 500, "under another seed at most $spread of 6000 share a sixteenth of all blocks");
 
-# An aggregate sorts hashes.  Elements whose hashes are all alike at the front must
-# not make that slow.
+# An aggregate sorts hashes.  Hashes with equal leading bits must not make that slow.
 my $sorted = $node->safe_psql(
 	'postgres', q{
 SELECT count(*) FROM crafted, (SELECT fav_agg(element) AS f FROM (SELECT element FROM crafted, generate_series(1, 20)) AS c) AS v

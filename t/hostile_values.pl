@@ -1,10 +1,9 @@
 
-# Bytes from outside.  Valid values are damaged in every way we could think of, and
-# values are made up that no filter ever had, and all of it is fed to the server as
-# text, as binary COPY and through the cast from bytea.  What is refused must be
-# refused with an ordinary error and by all three alike.  On what is accepted every
-# function of the extension is called, found in the catalogs so that none is
-# forgotten: it gives a value that is valid again, or an ordinary error.
+# Bytes from outside.  The test damages valid values in many ways, crafts others, and sends all
+# of them to the server as text, as binary COPY and through the cast from bytea.  All three must
+# reject the same values, with an ordinary error.  On accepted values the test calls every
+# function of the extension, found in the catalogs so that none is forgotten.  The result must be
+# a valid value or an ordinary error.
 
 use strict;
 use warnings;
@@ -61,8 +60,8 @@ sub random_bytes
 
 sub random_hash { return (int(rand(2**32)) << 32) | int(rand(2**32)); }
 
-# Where the numbers are, and how long: header, and the first entries of the directory.
-# From 8 on they come after the recent hashes.
+# Offset and length of the numbers in the header and in the first entries of the directory. Those
+# from offset 8 on follow the recent hashes.
 my @fields = (
 	[ 0, 1 ], [ 1, 1 ], [ 2, 1 ], [ 3, 1 ], [ 4, 2 ], [ 6, 1 ], [ 7, 1 ], [ 8, 8 ], [ 16, 8 ],
 	[ 24, 8 ], [ 32, 8 ], [ 40, 4 ], [ 44, 4 ], [ 48, 1 ], [ 49, 1 ], [ 50, 2 ],
@@ -101,7 +100,7 @@ my @mutations = (
 	# too short, too long
 	sub { return substr($_[0], 0, int(rand(length($_[0])))); },
 	sub { return $_[0] . random_bytes(any(1, 8, 24, 64, 512)); },
-	# two words change places
+	# swap two words
 	sub {
 		my ($value) = @_;
 		my $size = any(1, 2, 4, 8);
@@ -111,7 +110,7 @@ my @mutations = (
 		substr($value, $b, $size) = $word;
 		return $value;
 	},
-	# a number becomes as large or as small as it can be
+	# set a number to its maximum or minimum
 	sub {
 		my ($value) = @_;
 		$value = set_field($value, any(@fields), any(@extremes)) foreach 1 .. any(1, 1, 2);
@@ -133,8 +132,8 @@ my @mutations = (
 	sub { return random_bytes(int(rand(300))); },
 	sub { return "\x01\x00" . chr(any(1, 7, 31)) . random_bytes(41); });
 
-# A value with a true structure and nonsense in it: bits that no element set, marks
-# without collisions, counts of elements out of nowhere, any k and any limit.
+# A value with a valid structure and random contents: bits that no element set, marks without
+# collisions, random counts, any k and any limit.
 sub made_up
 {
 	my ($blocks) = @_;
@@ -177,7 +176,7 @@ push @values, any(@mutations)->(any(@valid)) foreach 1 .. $rounds;
 push @values, made_up(4) foreach 1 .. 400 * effort();
 push @values, made_up(300) foreach 1 .. 40 * effort();
 
-# each field of each value at each extreme, not by chance
+# each field of each value at each extreme
 foreach my $value (@valid[ 0, 7, 10 ])
 {
 	foreach my $field (@fields)
@@ -186,8 +185,8 @@ foreach my $value (@valid[ 0, 7, 10 ])
 	}
 }
 
-# A capacity asks for memory at the first flush: as it does in fav_new, up to 511 MB.
-# That is tried below, once, and not thousands of times here.
+# The first flush allocates memory for the stated capacity, up to 511 MB, as after fav_new. The
+# test tries that once, below.
 @values = grep {
 	my $at = length($_) >= 6 ? 16 + 8 * unpack('v', substr($_, 4, 2)) : 0;
 	my $capacity = length($_) >= $at + 8 ? unpack('Q<', substr($_, $at, 8)) : 0;
@@ -195,7 +194,7 @@ foreach my $value (@valid[ 0, 7, 10 ])
 } @values;
 
 # ---------------------------------------------------------------------------------
-# Through the three entrances
+# Input as text, binary and cast
 # ---------------------------------------------------------------------------------
 
 my $rows = '';
@@ -260,10 +259,10 @@ cmp_ok($accepted, '>', 500, "$accepted of " . scalar(@values) . ' were accepted'
 cmp_ok($large, '>', 5, "$large of these are read in parts");
 
 # ---------------------------------------------------------------------------------
-# Every function on what was accepted
+# Every function on the accepted values
 # ---------------------------------------------------------------------------------
 
-# Those that fit the kind of a filter; all others are errors (sql/kinds.sql).
+# Only calls that fit the kind of a filter; all others are errors (sql/kinds.sql).
 my %element = (
 	bigint => '4711',
 	text => q{'4711'::text},
@@ -321,7 +320,7 @@ END
 \$call_all\$;
 });
 }
-# Of an empty filter everything can be asked.
+# An empty filter can be probed for every kind.
 $node->safe_psql(
 	'postgres', q{
 CREATE TABLE of_kind AS SELECT i, f, coalesce((fav_stats(f)).kind, 'bigint') AS kind FROM accepted;
@@ -336,9 +335,9 @@ foreach my $kind (sort keys %element)
 }
 cmp_ok($ran, '>', 10000, "$ran calls gave a result");
 
-# A variable that is changed in place (since PostgreSQL 18) is what copies of it are, and both
-# fail alike.  A value that was made up may meet a limit in the middle of an array: then the
-# variable cannot be used any more.
+# Editing a variable in place (since PostgreSQL 18) gives the same values and errors as editing
+# copies.  A crafted value may reach a limit in the middle of an array; then the variable becomes
+# unusable.
 $node->safe_psql(
 	'postgres', q{
 CREATE FUNCTION in_place(f fav) RETURNS text LANGUAGE plpgsql AS $$
@@ -386,12 +385,12 @@ is( $node->safe_psql(
 	'same|t',
 	'changes in place and to copies give the same');
 
-# 54000: would exceed the limit; 22023: no union with a filter of other parameters
+# 54000: a limit would be exceeded; 22023: no union with a filter of other parameters
 is( $node->safe_psql(
 		'postgres', q{SELECT what, state, n FROM results WHERE what <> 'enter' AND state NOT IN ('54000', '22023')}),
 	'', 'none gave anything but a valid result or an ordinary error');
 
-# The same values out of line, read in parts and as a whole, one question and many.
+# The same values out of line, read block by block and as a whole, with one probe and many.
 foreach my $storage ('EXTERNAL', 'EXTENDED')
 {
 	$node->safe_psql(
@@ -411,10 +410,10 @@ WHERE fav_contains(s.f, j::bigint) <> fav_contains(('' || a.f::bytea)::fav, j::b
 }
 
 # ---------------------------------------------------------------------------------
-# Bytes that ask for much memory
+# Bytes that request much memory
 # ---------------------------------------------------------------------------------
 
-# 44 bytes and 128 hashes that claim room for 20 million: what fav_new(20000000) does.
+# 44 bytes and 128 hashes that state a capacity of 20 million, as fav_new(20000000) does.
 my $hungry = unpack('H*', build_value(capacity => 20000000, recent => [ 1 .. 128 ]));
 is( $node->safe_psql(
 		'postgres', qq{SELECT length(fav_add('\\x$hungry'::fav, 1)::bytea) BETWEEN 20000000 AND 60000000}),
@@ -426,7 +425,7 @@ foreach my $capacity (2**33, 2**40, 2**63, ~0)
 	like($error, qr/ERROR:  (54000|22P02)/, "a capacity of $capacity is refused");
 }
 
-# Counts of slices, hashes and blocks that are not there cost nothing.
+# Counts of missing slices, hashes and blocks cause no allocation.
 foreach my $value (
 	build_value(nslices => 32), build_value(nrecent => 128),
 	build_value(ndeleted => 2**31, nslices => 1),
@@ -437,7 +436,7 @@ foreach my $value (
 	like($error, qr/ERROR:  22P02/, 'a count of what is not there is refused');
 }
 
-# Text that is no hexadecimal at all.
+# Text that is not hexadecimal.
 foreach my $text ('', '\\\\', '\\\\x', '\\\\x0', '\\\\xzz', 'x', '\\\\x' . '0' x 87, '\\\\x' . 'g' x 88, "\x{c3}\x{a9}")
 {
 	my ($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT E'$text'::fav");

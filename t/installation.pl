@@ -1,7 +1,6 @@
 
-# Rights and installation: by a database owner who is no superuser, into any schema,
-# under a hostile search_path, moved, dropped and made again, and through every
-# upgrade path there is.
+# Rights and installation: by a database owner who is not a superuser, into any schema, under a
+# hostile search_path, moved, dropped and created again, and through every upgrade path.
 
 use strict;
 use warnings;
@@ -29,7 +28,7 @@ sub as
 	return $status == 0 ? $out : $error;
 }
 
-# What the extension consists of: all that the catalogs say, but oids.
+# All objects of the extension, as the catalogs describe them, without oids.
 my $objects = q{
 SELECT pg_describe_object(d.classid, d.objid, 0) || coalesce(
 	CASE d.classid
@@ -51,7 +50,7 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 ORDER BY 1};
 
 # ---------------------------------------------------------------------------------
-# Who may
+# Rights
 # ---------------------------------------------------------------------------------
 
 like(as('stranger', 'owned', 'CREATE EXTENSION fav'), qr/permission denied/, 'not everybody may install it');
@@ -71,8 +70,8 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 	AND obj_description(d.objid, d.classid::regclass::name) IS NULL}),
 	'', 'every object has a comment');
 
-# Attached filters are tables of their owner; nobody else may touch them, and whoever may
-# write the source needs no rights on them.
+# The tables of attached filters belong to the owner of the source.  Other users have no rights
+# on them, and need none to write the source.
 is( as('owner', 'owned', q{
 CREATE TABLE pairs (who bigint, what bigint, PRIMARY KEY (who, what));
 INSERT INTO pairs SELECT i % 10, i FROM generate_series(1, 1000) i;
@@ -105,9 +104,8 @@ SELECT fav_contains(l, 5000) FROM pairs_fav_levels l WHERE who = 1;
 REVOKE ALL ON pairs FROM stranger; REVOKE SELECT (what) ON pairs FROM stranger}),
 	"10|1000|0|0\nt", 'and the filters follow');
 
-# Everybody may put our triggers on tables of their own, because a restore does that.  One
-# that does not tell the truth does no harm, to whoever fires it or looks at it, and cannot
-# be used to reach filters of others.
+# Any user may create our triggers on their own tables, because a restore does that.  A forged
+# trigger does no harm to a user who fires it or lists it, and cannot reach filters of others.
 my $filters = q{SELECT md5(string_agg(l::text, ' ' ORDER BY who)) FROM pairs_fav_levels l};
 my $before = as('owner', 'owned', $filters);
 $node->safe_psql('owned', 'CREATE SCHEMA stranger AUTHORIZATION stranger');
@@ -117,7 +115,7 @@ my $columns = 'NEW.who IS NOT NULL AND NEW.what IS NOT NULL';
 my $as_made = [ "ROW WHEN ($mine AND $columns)", 'fav_collect()' ];
 my $honest = q{fav_recent('stranger.t', '0.01', '0', '0')};
 
-# A trigger, the default of recent in the levels table, and what fav_verify says then.
+# A trigger, the default of recent in the levels table, and the result of fav_verify.
 my %forged = (
 	'as it should be' => [ @$as_made, $honest, qr/^1\|1\|0\|0$/ ],
 	'for filters of others' => [ "ROW WHEN ($yours AND $columns)", 'fav_collect()', $honest, qr/no attached filters/ ],
@@ -180,7 +178,7 @@ SELECT count(*) FROM pg_class WHERE relname LIKE 'pairs%'}),
 $node->safe_psql('owned', 'SET client_min_messages = warning; DROP SCHEMA stranger CASCADE');
 
 # ---------------------------------------------------------------------------------
-# Drop, and make again
+# Drop, and create again
 # ---------------------------------------------------------------------------------
 
 my $first = as('owner', 'owned', $objects);
@@ -202,8 +200,8 @@ is(as('owner', 'owned', 'DROP EXTENSION fav'), '', 'dropped again');
 # Another schema, hostile neighbours
 # ---------------------------------------------------------------------------------
 
-# Whoever may create objects in a schema of the search_path may put functions and
-# operators there that look like ours and like PostgreSQL's own.
+# A user who may create objects in a schema of the search_path may create functions and operators
+# there that look like ours and like PostgreSQL's own.
 $node->safe_psql(
 	'owned', q{
 CREATE SCHEMA evil;
@@ -316,7 +314,7 @@ foreach my $path (@paths)
 {
 	my ($from, $to) = split / /, $path;
 
-	# a path may begin at a version that is no longer shipped as a whole
+	# a path may begin at a version whose full script is no longer shipped
 	next unless $fresh{$from};
 	$node->safe_psql('upgraded', "CREATE EXTENSION fav VERSION '$from'; ALTER EXTENSION fav UPDATE TO '$to'");
 	is($node->safe_psql('upgraded', $objects), $fresh{$to}, "from $from to $to: as installed afresh");

@@ -1,6 +1,6 @@
 
-# Load: readers and writers on one hot user and on many; the memory of a session that
-# calls every function over and over; a cancel in the middle of the longest calls.
+# Load: readers and writers on one hot user and on many users; the memory of a session that calls
+# every function repeatedly; a cancel in the middle of the longest calls.
 
 use strict;
 use warnings;
@@ -98,13 +98,13 @@ $node->safe_psql('postgres', 'ALTER SYSTEM SET autovacuum = off; SELECT pg_reloa
 # Memory
 # ---------------------------------------------------------------------------------
 
-# In one session each call is made often, within one statement and in a loop of a
-# function; peak and size of the process before and after are compared.
+# One session makes each call many times, within one statement and in a loop of a function. The
+# test compares the size and the peak of the process before and after.
 SKIP:
 {
 	skip 'needs /proc', 2 unless -r '/proc/self/status';
 	my $often = effort() > 1 ? 1000000 : 4000;
-	# three times the same filter is no stack of levels, but an error
+	# a stack of three times the same filter is an error
 	my @calls = grep { !/fav_stack/ } calls_on_filter($node);
 	my $warm_up = '';
 	my $measured = '';
@@ -114,7 +114,7 @@ SKIP:
 	{
 		foreach my $call (@calls)
 		{
-			# the large one has thousands of times the bytes
+			# the large filter has thousands of times the bytes
 			my $heavy = $source eq 'large' && $call =~ /fav_(add|del|exclude|union|union_agg|stats|slices|count|out|send|from_bytea|needs_rebuild)|[-+]|\|\|/;
 			my $times = int($often / ($heavy ? 500 : $source eq 'large' ? 10 : 1));
 			my $statement = "SELECT count(x) FROM (SELECT f, many FROM samples WHERE name = '$source') s,
@@ -183,7 +183,7 @@ my %statements = (
 	'the cast from bytea' => 'SELECT count(f::bytea::fav) FROM giants, generate_series(1, 10)',
 	'text out and in' => 'SELECT count(f::text::fav) FROM giants, generate_series(1, 10)');
 
-# First as long as it takes, then cut off at points all over that time.
+# First run to the end, then cancel at points spread over that time.
 my ($worst, $worst_name, $cancels) = (0, '', 0);
 my @late;
 foreach my $name (sort keys %statements)
@@ -210,12 +210,12 @@ figures(
 	sprintf('%d cancels: answered in %.1f ms (median), %.1f ms (95 %%), at worst %.1f ms (%s)',
 		$cancels, $late[ @late / 2 ], $late[ int(@late * 0.95) ], $worst, $worst_name));
 
-# a timeout that comes when a session is about to end can no longer be sent
+# a timeout at the end of a session can no longer be sent
 log_is_clean($node, 'the log shows ordinary errors only', '08006' => 1);
 $node->stop;
 done_testing();
 
-# How long a statement took in ms, and its SQLSTATE.
+# The duration of a statement in ms, and its SQLSTATE.
 sub timing
 {
 	my ($statement, $limit) = @_;

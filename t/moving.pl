@@ -1,7 +1,7 @@
 
-# The life of a database: filters dumped and restored, copied, upgraded with
-# pg_upgrade, rewritten by CLUSTER, VACUUM FULL and ALTER TABLE, and stored in every
-# way PostgreSQL knows.  Every byte stays what it was, and so does every answer.
+# Filters are dumped and restored, copied, upgraded with pg_upgrade, rewritten by CLUSTER, VACUUM
+# FULL and ALTER TABLE, and stored in every way that PostgreSQL supports.  No byte and no answer
+# changes.
 
 use strict;
 use warnings;
@@ -16,8 +16,8 @@ use Test::More;
 my $node = start_node('moving');
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
-# An empty filter, an exact one, one slice, many slices with deleted hashes, and one
-# that is read in parts.  Odd numbers are in.
+# An empty filter, an exact one, one slice, many slices with tombstones, and one that is read
+# block by block.  Their elements are odd numbers.
 $node->safe_psql('postgres', 'CREATE DATABASE source');
 $node->safe_psql(
 	'source', q{
@@ -40,8 +40,8 @@ CREATE TABLE lists (f fav[]);
 INSERT INTO lists SELECT array_agg(f ORDER BY id) FROM filters;
 });
 
-# Bytes and answers of all filters.  The answers come from single questions, which
-# read a large filter in parts, and from a whole array.
+# Bytes and answers of all filters.  The answers come from single probes, which read a large
+# filter block by block, and from a whole array.
 my $bytes = q{SELECT id, md5(f::bytea) FROM filters ORDER BY id};
 my $answers = q{
 SELECT id, count(*) FILTER (WHERE fav_contains(f, i)), count(*) FILTER (WHERE fav_contains(f, i) AND i % 2 = 1),
@@ -64,7 +64,7 @@ sub same
 	return;
 }
 
-# Filters that maintain themselves go on doing so.
+# Attached filters are still maintained.
 sub attached
 {
 	my ($what, $where, $database) = @_;
@@ -116,7 +116,7 @@ foreach my $rewrite (
 	attached($rewrite, $node, 'source');
 }
 
-# storage, compression, and how much of a row may stay in it
+# storage, compression, and toast_tuple_target
 my @compressions = ('');
 if ($version >= 140000)
 {
@@ -131,7 +131,7 @@ foreach my $storage (qw(EXTERNAL EXTENDED MAIN PLAIN))
 		foreach my $target ($storage eq 'PLAIN' ? 2040 : (128, 2040, 8160))
 		{
 			my $compress = $compression ? "ALTER TABLE stored ALTER f SET COMPRESSION $compression;" : '';
-			# a page is all that PLAIN has room for, and MAIN prefers it
+			# with PLAIN a value must fit a page, and MAIN prefers that
 			my $which = $storage eq 'PLAIN' ? 'length(f::bytea) < 8000' : 'true';
 			is( $node->safe_psql(
 					'source', qq{
@@ -213,7 +213,7 @@ same('pg_dump --inserts', $node, 'restored_inserts');
 attached('pg_dump --inserts', $node, 'restored_inserts');
 
 # ---------------------------------------------------------------------------------
-# pg_upgrade, to the same version: the tables' files are taken over as they are
+# pg_upgrade to the same version: it reuses the files of tables
 # ---------------------------------------------------------------------------------
 
 my $new = PostgreSQL::Test::Cluster->new('new');

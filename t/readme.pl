@@ -1,8 +1,8 @@
-# Every example in the documents runs, and gives what the document says.
+# Every example in the documents runs, and gives the documented result.
 #
-# A block of ```sql is run; a block of ```text right after it is what psql -At prints for
-# it.  The blocks of a document share one session in a database of their own.  README.md
-# is run always, a document in docs/ if it has the line "<!-- tested -->".
+# The test runs each block of ```sql; a block of ```text right after it is the expected output of
+# psql -At.  The blocks of a document share one session in a database of their own.  The test
+# always runs README.md, and a document in docs/ if it has the line "<!-- tested -->".
 
 use strict;
 use warnings;
@@ -86,7 +86,7 @@ foreach my $file (@documents)
 	{
 		my ($line, undef, $expected) = @$example;
 
-		# What was printed up to the mark; without the mark it did not come so far
+		# The output up to the mark.  Without a mark, the session ended before this example.
 		if ($output !~ s/\A(.*?)^\Q$mark\E $line(?:\n|\z)//ms)
 		{
 			fail("$name, line $line: runs");

@@ -1,7 +1,7 @@
 
-# Replicas.  A streaming replica has the same bytes and gives the same answers, also
-# to questions that read a large filter in parts, while the primary changes; promoted,
-# it goes on.  A logical replica gets a filter column as text and as binary.
+# Replicas.  A streaming replica has the same bytes and gives the same answers while the primary
+# changes, also to probes that read a large filter block by block.  It continues after its
+# promotion.  A logical replica gets a filter column as text and as binary.
 
 use strict;
 use warnings;
@@ -87,7 +87,7 @@ BEGIN; SELECT hide(3, 500, $base + 5000); ROLLBACK;
 	is($standby->safe_psql('postgres', $missing), '0', "round $round: nothing is missing there");
 }
 
-# A session of the replica that goes on asking while values change under it.
+# A session of the replica that keeps probing while values change.
 my $reader = $standby->background_psql('postgres', on_error_die => 1) if $standby->can('background_psql') && $version >= 160000;
 SKIP:
 {

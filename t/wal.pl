@@ -1,9 +1,9 @@
-# What a change costs: WAL for adding one element to a filter, next to WAL for the row
-# (user, post) with its primary key that says the same.
+# The cost of a change: the WAL of adding one element to a filter, compared with the WAL of
+# inserting the row (user, post) with its primary key.
 #
-# First for small filters that are kept by hand.  PostgreSQL leaves out of the record of an UPDATE what the old and the new row have
-# in common at both ends, if both are on the same page.  A filter keeps its newest
-# elements at the front for that.
+# First for small filters that are kept by hand.  The WAL record of an UPDATE omits the common
+# beginning and end of the old and the new row if both are on the same page.  That is why a
+# filter keeps its newest elements at the front.
 
 use strict;
 use warnings;
@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# So many users hide so many posts each, one post a transaction.
+# This many users hide this many posts each, one post per transaction.
 my $users = 200;
 my $rounds = 20;
 
@@ -33,7 +33,7 @@ max_wal_size = 4GB
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION fav');
 
-# The average WAL of statements that are transactions of their own, in bytes.
+# The average WAL of single-statement transactions, in bytes.
 sub bytes_each
 {
 	my (@statements) = @_;
@@ -90,8 +90,9 @@ CHECKPOINT;
 	return;
 }
 
-# One update next to one insert, with room on the page: the new row goes next to the old
-# one.  (One user a page: the next update there would have to prune the page first.)
+# One update compared with one insert, with free space on the page, so that the new row is on the
+# page of the old one.  (One user per page: a second update there would have to prune the page
+# first.)
 foreach my $n (0, 1, 50, 100, 127)
 {
 	make_pairs($n);
@@ -105,7 +106,7 @@ foreach my $n (0, 1, 50, 100, 127)
 	cmp_ok($filter, '<=', $pair, "adding to a filter of $n costs no more WAL than a pair");
 }
 
-# In the long run pages of the index split, pages of users are pruned
+# In the long run index pages split and heap pages are pruned.
 foreach my $n (0, 50, 100)
 {
 	make_pairs($n);
@@ -120,7 +121,7 @@ foreach my $n (0, 50, 100)
 		'0', "every filter of $n has $rounds more");
 }
 
-# Without room the row moves to another page, and is logged whole
+# Without free space the row moves to another page and is logged completely.
 make_users(100, 100, $users);
 note(sprintf('100 there, %d more, pages full: %.0f bytes for the filter',
 		$rounds, each_user('UPDATE users SET hidden = fav_add(hidden, %d) WHERE id = %d')));
@@ -129,8 +130,8 @@ note(sprintf('100 there, %d more, pages full: %.0f bytes for the filter',
 # Attached filters
 # ---------------------------------------------------------------------------------
 
-# A change writes the level `recent`.  Now and then that is pushed into `middle`, and this
-# into `base`; so many changes include the first, and for small filters the second.
+# A change writes the level `recent`.  Now and then that is pushed into `middle`, and `middle`
+# into `base`.  This number of changes includes pushes, and for small filters also rebuilds.
 my $changes = 600;
 
 foreach my $n (1000, 10000, 100000, 1000000)
@@ -149,7 +150,7 @@ SELECT fav_attach('hidden', 'user_id', 'post_id');
 	$node->safe_psql('postgres', 'VACUUM ANALYZE plain, hidden, hidden_fav_levels');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 
-	# all over the table, so that no page is hit twice
+	# spread over the table, so that no page is changed twice
 	my $step = 10 * int($n / $changes) || 10;
 	my %average;
 	foreach my $table ('plain', 'hidden')
@@ -161,7 +162,7 @@ SELECT fav_attach('hidden', 'user_id', 'post_id');
 		sprintf('WAL per change of an attached source, %d elements: insert %.0f bytes, %.0f without filters; delete %.0f bytes, %.0f without filters',
 			$n, @average{ 'hidden insert', 'plain insert', 'hidden delete', 'plain delete' }));
 
-	# Bounds far from the figures, which bench/README.md has.
+	# The bounds are generous; bench/README.md has the figures.
 	my $limit = $n < 1000000 ? 3 : 4;
 	cmp_ok($average{'hidden insert'}, '<=', $limit * $average{'plain insert'}, "$n elements: an insert costs at most $limit times the pair's own row");
 	cmp_ok($average{'hidden delete'}, '<=', 2 * $limit * $average{'plain insert'}, "$n elements: a delete at most twice that");

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 #
-# What tools/test and tools/demo share: a private, throw-away PostgreSQL with fav in it.
+# Code that tools/test and tools/demo share: a private, throw-away PostgreSQL with fav.
 #
-# A run never installs fav into the system's PostgreSQL, never talks to a cluster it did
-# not make, and leaves nothing behind.  It has two halves:
+# A run never installs fav into the system's PostgreSQL, never connects to a cluster that it did
+# not create, and leaves nothing behind.  It has two halves:
 #
 #   outer   as whoever called: finds (or, as root on Debian, installs) what is needed,
 #           makes a temporary folder with a copy of the sources, and starts the same
@@ -11,9 +11,9 @@
 #   inner   never root, because PostgreSQL refuses to be: builds, installs and runs, all
 #           inside the folder ($FAV_WORK).
 #
-# A script sources this file and calls `in_sandbox "$@"`: the outer half does not return.
-# If it sets needs_tap before, what TAP tests need is needed too; if it sets wants_drivers,
-# drivers for them are installed where that is possible.
+# A script sources this file and calls `in_sandbox "$@"`; the outer half does not return. A
+# script that sets needs_tap before also requires what TAP tests need.  With wants_drivers,
+# drivers are installed if possible.
 
 set -euo pipefail
 
@@ -49,8 +49,8 @@ usable_server()
 	[[ -x $bin/postgres && -x $bin/initdb && -x $bin/psql && -f $pgxs && -f $headers/postgres.h ]]
 }
 
-# The PostgreSQL major version to complete on this Debian: one of which a part is there
-# already, or else the distribution's own.
+# The PostgreSQL major version to complete on this Debian: one that is partly installed, or else
+# the default of the distribution.
 debian_pg_version()
 {
 	local found headers
@@ -70,8 +70,8 @@ debian_pg_version()
 		sed -nE 's/^ *Depends: postgresql-([0-9]+)$/\1/p' | head -n 1
 }
 
-# The Debian packages that would bring what is missing, by looking for the things
-# themselves: they may well have come some other way.
+# The Debian packages with the missing files.  Look for the files, not for packages, because they
+# may have been installed in another way.
 missing_packages()
 {
 	local version
@@ -92,7 +92,7 @@ missing_packages()
 	if ! usable_server "${PG_CONFIG:-pg_config}"
 	then
 		version=$(debian_pg_version)
-		# Not what is there already: that would upgrade it, and restart its clusters.
+		# Omit installed packages: an upgrade would restart their clusters.
 		[[ -n $version && -x /usr/lib/postgresql/$version/bin/postgres ]] ||
 			echo "postgresql${version:+-$version}"
 		[[ -n $version && -f /usr/include/postgresql/$version/server/postgres.h ]] ||
@@ -100,8 +100,8 @@ missing_packages()
 	fi
 }
 
-# Debian makes and starts a cluster when a server package is installed for the first
-# time.  We want the programs only: say so while they are installed, and not longer.
+# Debian creates and starts a cluster when a server package is installed for the first time.
+# Switch that off during the installation, because only the programs are needed.
 apt_install()
 {
 	local status=0
@@ -123,7 +123,7 @@ allow_clusters()
 	no_cluster=
 }
 
-# Leaves PG_CONFIG set to one that works.
+# Sets PG_CONFIG to one that works.
 require_packages()
 {
 	local packages
@@ -141,7 +141,7 @@ require_packages()
 		headline 'installing what is missing'
 		apt-get update -qq </dev/null || die 'apt-get update failed'
 		has_fresh_lists=yes
-		# Once more: only a fresh list knows which PostgreSQL is the default.
+		# Try again: only a fresh list knows which PostgreSQL is the default.
 		mapfile -t packages < <(missing_packages)
 		note "${packages[*]}"
 		apt_install "${packages[@]}" ||
@@ -153,12 +153,12 @@ require_packages()
 }
 
 # ---------------------------------------------------------------------------------------
-# outer: what the tests with drivers are better off with
+# outer: drivers of other languages
 # ---------------------------------------------------------------------------------------
 
 has_node_module() { NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs:${NODE_PATH-} node -e "require('$1')"; }
 
-# A line for each driver that is missing: the Debian packages that would bring it.
+# One line per missing driver: its Debian packages.
 missing_drivers()
 {
 	has_node_module pg || echo nodejs node-pg
@@ -169,7 +169,7 @@ missing_drivers()
 	php -r 'exit(extension_loaded("pdo_pgsql") ? 0 : 1);' >&2 || echo php-cli php-pgsql
 } 2>/dev/null
 
-# Nothing here fails a run: t/drivers.pl leaves out what is not there.
+# A failure here does not fail the run: t/drivers.pl skips missing drivers.
 install_drivers()
 {
 	local driver missing packages=() names=()
@@ -183,7 +183,7 @@ install_drivers()
 		for driver in "${missing[@]}"
 		do
 			read -ra names <<<"$driver"
-			# One that cannot be had must not keep the others out.
+			# An unavailable package must not prevent the others.
 			! apt-get install -s --no-install-recommends "${names[@]}" >/dev/null 2>&1 ||
 				packages+=("${names[@]}")
 		done
@@ -196,7 +196,7 @@ install_drivers()
 				note "without them: $(tail -n 1 "$work/apt.log")"
 		fi
 	fi
-	# A Node.js that is not Debian's cannot have Debian's modules, but comes with npm.
+	# A Node.js that is not Debian's cannot use Debian's modules, but has npm.
 	names=()
 	has_node_module pg 2>/dev/null || names+=(pg)
 	has_node_module postgres 2>/dev/null || names+=(postgres)
@@ -212,8 +212,8 @@ install_drivers()
 # outer: the temporary folder, and its end
 # ---------------------------------------------------------------------------------------
 
-# What git tracks, or would: no build products.  Without git (an unpacked archive),
-# everything but those.
+# The files that git tracks or would track, without build products.  Without git (an unpacked
+# archive), everything except build products.
 copy_sources()
 {
 	if git -C "$here" rev-parse --show-toplevel 2>/dev/null | grep -qxF "$here"
@@ -233,7 +233,7 @@ stop_servers()
 	while IFS= read -r -d '' file
 	do
 		pid=$(head -n 1 "$file") || continue
-		# Only if it is still that process, at home in our folder.
+		# Only if it is still that process, running in our folder.
 		[[ $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$work"/* ]] || continue
 		kill -QUIT "$pid" 2>/dev/null || continue
 		for _ in {1..100}
@@ -266,8 +266,8 @@ outer()
 {
 	local as=() user script=tools/${0##*/} status=0
 
-	# Sockets live in here and their paths must be short (107 bytes), so a long TMPDIR
-	# is not for us.
+	# The folder holds sockets, whose paths must be short (107 bytes), so a long TMPDIR is not
+	# used.
 	work=${TMPDIR:-/tmp}
 	((${#work} <= 40)) || work=/tmp
 	work=$(mktemp -d "$work/fav.XXXXXX")
@@ -289,7 +289,7 @@ outer()
 		as=(setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups)
 	fi
 
-	# A process group of its own, so that all of it can be told to end at once.
+	# A separate process group, so that one signal ends all of it.
 	set -m
 	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-}" LC_ALL="${LC_ALL-}" LC_CTYPE="${LC_CTYPE-}" \
 		NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
@@ -307,10 +307,10 @@ outer()
 # inner: a private server installation
 # ---------------------------------------------------------------------------------------
 
-# PostgreSQL finds its files relative to where its programs lie.  So a tree of the same
-# shape, with copies of the programs and links to everything else, is an installation of
-# its own: with its pg_config, `make install` and `make installcheck` work in it as they
-# are, need no privileges, and two runs at once cannot disturb each other.
+# PostgreSQL finds its files relative to its programs.  So a tree of the same shape, with copies
+# of the programs and links to everything else, is a separate installation.  With its pg_config,
+# `make install` and `make installcheck` work unchanged and need no privileges, and two runs
+# cannot disturb each other.
 private_server()
 {
 	local root=$work/pg bin dir program
@@ -324,7 +324,7 @@ private_server()
 		pg_resetwal pg_restore pg_rewind pg_upgrade pg_verifybackup pg_waldump \
 		pg_walsummary
 	do
-		# Copies: a program looks through symbolic links for its own place.
+		# Copies, because a program resolves symbolic links to find its location.
 		[[ ! -x $bin/$program ]] || cp -L --reflink=auto "$bin/$program" "$root$bin/"
 	done
 
@@ -334,7 +334,7 @@ private_server()
 		mkdir -p "$root${dir%/*}"
 		cp -rs "$dir" "$root${dir%/*}"
 	done
-	# Without a fav that is installed there.
+	# Omit a fav that is installed there.
 	find "$root" -type l \( -name 'fav.so' -o -name 'fav.control' -o -name 'fav--*' -o \
 		-path '*/bitcode/fav*' \) -delete
 
@@ -355,8 +355,8 @@ private_server()
 	export PG_CONFIG PATH
 }
 
-# make, for the private server.  Bitcode for the JIT is made when the clang is there that
-# the server was built with; nothing here depends on it.
+# Run make for the private server.  It builds bitcode for the JIT if the server's clang is
+# installed; nothing here depends on it.
 pg_make()
 {
 	local clang llvm=()
@@ -366,7 +366,7 @@ pg_make()
 	make -s PG_CONFIG="$PG_CONFIG" "${llvm[@]}" "$@"
 }
 
-# start_cluster NAME [SETTING...]: a cluster, and the environment that leads to it.
+# start_cluster NAME [SETTING...]: start a cluster and set the environment for it.
 start_cluster()
 {
 	local data=$work/$1 setting
@@ -375,7 +375,7 @@ start_cluster()
 	export PGHOST=$work PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 	initdb -D "$data" -U postgres -A trust -E UTF8 --no-locale --no-sync >"$data.log" 2>&1 ||
 		{ cat "$data.log"; die 'initdb failed'; }
-	# No TCP at all: the socket in our folder cannot collide with anyone's.
+	# No TCP: the socket in our folder cannot collide with another one.
 	for setting in "listen_addresses = ''" "unix_socket_directories = '$work'" \
 		'fsync = off' "$@"
 	do

@@ -350,8 +350,9 @@ reconcile_collection(Collection *collection)
 }
 
 /*
- * Before commit.  Tables, or the extension, may have gone since the pairs were collected.  Triggers of the levels
- * table cannot be deferred: PostgreSQL refuses that to who acts as somebody else.
+ * Before commit.  Tables, or the extension, may have gone since the pairs were collected.
+ * Triggers of the levels table cannot be deferred: PostgreSQL refuses that to who acts as
+ * somebody else.
  */
 static void
 reconcile_all(void)

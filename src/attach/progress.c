@@ -69,7 +69,7 @@ estimate_rows(const List *relations)
 static double
 estimate_filters(const FavAttachment *attachment)
 {
-	double		rows = estimate_rows(find_all_inheritors(attachment->source, NoLock, NULL));
+	double		rows = estimate_rows(fav_list_family(attachment->source));
 	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(attachment->source),
 										Int16GetDatum(attachment->key.number),
 										BoolGetDatum(has_subclass(attachment->source)));

@@ -101,7 +101,9 @@ find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 	double		full = full_groups;
 	double		part = k % FAV_LANE_WORDS;
 	double		groups = full + (part > 0.0);
-	double		hits = (double) k / (FAV_LANE_WORDS * region_size);	/* on a word, by an element */
+
+	/* on a word, by an element */
+	double		hits = (double) k / (FAV_LANE_WORDS * region_size);
 
 	/* groups in one lane, where there are more groups than lanes */
 	double		rounds = floor(groups / region_size);

@@ -1,5 +1,5 @@
 
-# What the fault tests share.
+# Code that the fault tests share.
 
 package FavTest;
 
@@ -16,13 +16,13 @@ use Test::More;
 our @EXPORT = qw(effort figures start_node log_is_clean poll_for build_value popcount
   calls_on_filter run_in_background);
 
-# How much to do: 1 in a quick run, more when tools/soak asks for it.
+# The effort: 1 in a quick run, more in tools/soak.
 sub effort
 {
 	return $ENV{FAV_SOAK} || 1;
 }
 
-# What the long run reports: one line a test, for tools/soak to collect.
+# Report one line per test, for tools/soak to collect.
 sub figures
 {
 	my ($what) = @_;
@@ -54,14 +54,14 @@ fsync = off
 	return $node;
 }
 
-# Nothing in the log but ordinary errors: no process died, no assertion failed,
-# and no error that only a bug can cause.
+# The log has only ordinary errors: no process died, no assertion failed, and no error occurred
+# that only a bug can cause.
 sub log_is_clean
 {
 	my ($node, $what, %allowed) = @_;
 	my @bad;
 
-	# who is still connected when a server is stopped is told so
+	# a session that is connected when the server stops gets this message
 	$allowed{'57P01'} = 1;
 	foreach my $line (split /\n/, slurp_file($node->logfile))
 	{
@@ -82,7 +82,7 @@ sub run_in_background
 	return IPC::Run::start($command, '<', \'', '>', $out, '2>', $error);
 }
 
-# Wait until the query gives true; false if it never does.
+# Wait until the query returns true.  Returns false if it never does.
 sub poll_for
 {
 	my ($node, $query, $seconds) = @_;
@@ -96,8 +96,8 @@ sub poll_for
 	return 0;
 }
 
-# What the elements of a filter of each kind look like in SQL: one, and an array made from
-# "many" (an array of bigint).  Text is read as what a filter of bigint or uuid holds.
+# The elements of a filter of each kind in SQL: a single one, and an array made from "many" (an
+# array of bigint).  A filter of bigint or uuid converts text.
 my %elements = (
 	bigint => [ '42::bigint', 'many' ],
 	text => [ q{'42'::text}, 'many::text[]' ],
@@ -108,10 +108,9 @@ my %texts = (
 	bigint => [ q{'42'}, 'many::text[]' ],
 	uuid => [ q{md5('42')}, 'ARRAY(SELECT md5(i::text) FROM unnest(many) i)' ]);
 
-# Every function, operator and aggregate of the extension that takes a filter and
-# whose other arguments can be had from SQL, as expressions over "f" (a filter of this kind,
-# bigint unless told) and "many" (an array of bigint).  What gives a filter is checked to be
-# a valid one.
+# Every function, operator and aggregate of the extension with a filter argument, and with other
+# arguments that SQL can supply, as expressions over "f" (a filter of this kind, bigint by
+# default) and "many" (an array of bigint).  A result of type fav is checked.
 sub calls_on_filter
 {
 	my ($node, $kind) = @_;
@@ -136,7 +135,7 @@ sub calls_on_filter
 	  if $many;
 	my $more = join(', ', map { "\$more\$$_\$more\$" } @more);
 
-	# a pair takes two numbers, everything else one at most (and a hash a seed)
+	# a pair has two numbers, everything else at most one (and a hash function a seed)
 	my $numbers = $kind eq 'pair' ? 'IN (0, 2)' : '< 2';
 	return split /\n/, $node->safe_psql(
 		'postgres', qq{
@@ -171,9 +170,8 @@ sub popcount
 	return unpack('%64b*', $_[0]);
 }
 
-# The bytes of a value as docs/FORMAT.md describes them, from any parameters at all.
-# Sizes and counts are true unless they are given.  An empty value has no kind; others are
-# of bigint unless told.
+# The bytes of a value as in docs/FORMAT.md, from any parameters.  Sizes and counts are correct
+# unless they are given.  An empty value has no kind; the default for others is bigint.
 sub build_value
 {
 	my (%value) = @_;

@@ -1,9 +1,9 @@
 /*
  * columns.c
- *		What the choice of an element's bits costs: false positives of a full slice
- *		with the bits of hash.h, four in a lane; with each bit in another lane; and
- *		with those of the original filter, where the columns are on a line,
- *		Ha + i * Hb.  Prints the table of docs/ALGORITHM.md; make columns runs it.
+ *		False positives of a full slice for three choices of an element's bits: those of
+ *		hash.h, four in a lane; each bit in another lane; and those of the original
+ *		filter, whose columns are Ha + i * Hb.  Prints the table of docs/ALGORITHM.md;
+ *		make columns runs it.
  */
 #include "harness.h"
 #include "hash.h"
@@ -58,7 +58,7 @@ make_element(Element *element, Scheme scheme, const FavSlice *slice, uint64_t ha
 			(scheme == LINE ? a + i * b : (uint32_t) next_random(&hash)) % FAV_LANE_BITS;
 }
 
-/* Set the bits of the element, or ask whether they are; counts those that were clear. */
+/* Set the bits and return how many were clear; or only test them, up to the first clear one. */
 static uint32_t
 visit(const Element *element, const FavSlice *slice, uint8_t *bits, bool set)
 {
@@ -78,9 +78,9 @@ visit(const Element *element, const FavSlice *slice, uint8_t *bits, bool set)
 	return clear;
 }
 
-/* False positives, relative to the error the slice is sized for. */
+/* False positives, relative to the error that the slice is sized for. */
 static double
-measure(Scheme scheme, double error, uint64_t questions)
+measure(Scheme scheme, double error, uint64_t probes)
 {
 	uint64_t	random = 42;
 	uint64_t	wrong = 0;
@@ -96,13 +96,13 @@ measure(Scheme scheme, double error, uint64_t questions)
 		make_element(&element, scheme, &slice, next_random(&random));
 		i += visit(&element, &slice, bits, true);
 	}
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 	{
 		make_element(&element, scheme, &slice, next_random(&random));
 		wrong += visit(&element, &slice, bits, false) == 0;
 	}
 	free(bits);
-	return (double) wrong / (double) questions / error;
+	return (double) wrong / (double) probes / error;
 }
 
 int
@@ -114,12 +114,12 @@ main(void)
 	printf("| sized for | four in a lane | each in another lane | on a line |\n|---|---|---|---|\n");
 	for (i = 0; i < 4; i++)
 	{
-		uint64_t	questions = errors[i] < 0.001 ? 40000000 : 5000000;
+		uint64_t	probes = errors[i] < 0.001 ? 40000000 : 5000000;
 
 		printf("| %g %% |", 100 * errors[i]);
-		printf(" %.2f ×", measure(GROUPS, errors[i], questions));
-		printf(" | %.2f ×", measure(SPREAD, errors[i], questions));
-		printf(" | %.2f × |\n", measure(LINE, errors[i], questions));
+		printf(" %.2f ×", measure(GROUPS, errors[i], probes));
+		printf(" | %.2f ×", measure(SPREAD, errors[i], probes));
+		printf(" | %.2f × |\n", measure(LINE, errors[i], probes));
 		fflush(stdout);
 	}
 	return 0;

@@ -1,9 +1,9 @@
 /*
  * fuzz.h
- *		What the fuzz targets share.
+ *		Code that the fuzz targets share.
  *
- * Each target is one function.  With FUZZ_ALONE it is libFuzzer's; without, all
- * of them are linked into replay, which feeds them the corpus.
+ * Each target is one function.  With FUZZ_ALONE it is the entry point of libFuzzer.
+ * Without, all targets are linked into replay, which runs them on the corpus.
  */
 #ifndef FAV_TEST_FUZZ_H
 #define FAV_TEST_FUZZ_H

@@ -1,7 +1,7 @@
 /*
  * fuzz_open.c
- *		Arbitrary bytes as a value: refused, or read by everything that reads, and
- *		written as they were.
+ *		Arbitrary bytes as a value: they are rejected, or every reader can read them and
+ *		they are written unchanged.
  */
 #include "fuzz.h"
 
@@ -53,13 +53,13 @@ fuzz_open(const uint8_t *data, size_t size)
 		return;
 	}
 
-	/* the head alone tells the same */
+	/* the head alone gives the same structure */
 	REQUIRE(fav_open(&head, data, size < FAV_MAX_HEAD_SIZE ? size : FAV_MAX_HEAD_SIZE, size, &problem) == FAV_OK);
 	REQUIRE(head.nslices == filter.nslices && head.tombstones_offset == filter.tombstones_offset);
 
 	/*
-	 * What is stored is opened but not checked again: damaged on disk, it may
-	 * answer wrongly, but that must be all.
+	 * A stored value is opened but not checked again.  If it is damaged on disk, it may give
+	 * wrong answers, but nothing worse.
 	 */
 	checked = fav_check(&filter, &problem) == FAV_OK;
 	read_all(&filter, checked);

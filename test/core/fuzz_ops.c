@@ -1,36 +1,35 @@
 /*
  * fuzz_ops.c
- *		Operations on a value that the validator lets through, or on one that
- *		began empty.
+ *		Operations on a value that the validator accepts, or on one that began empty.
  *
  * The input:
  *
  *		byte 0		odd: it begins empty; bytes 1 .. 3 choose the parameters
  *					even: bytes 1 and 2 are a length, and a value follows
- *		the rest	operations: a byte that says what, two that say to which
- *					element (12 bits) or elements
+ *		the rest	operations: one byte for the operation, two for the element
+ *					(12 bits) or elements
  *
- * For a filter that began empty an exact set is kept beside it, and its promises
- * are asserted.  Of any other value only this: nothing crashes, leaks, or goes on
- * for ever, what was a value is one afterwards, and what is allocated at a time is
- * at most a small multiple of the value, unless its stated capacity asks for it.
+ * For a filter that began empty, the test keeps an exact set and asserts the
+ * promises.  For any other value it asserts: no crash, leak or endless loop; the
+ * result is valid; and a single allocation is at most a small multiple of the value,
+ * unless the stated capacity requires more.
  */
 #include "fuzz.h"
 #include "hash.h"
 
 #define UNIVERSE		4096
-#define WORK_MAX		3000	/* elements handled for one input */
+#define WORK_MAX		3000	/* the most elements for one input */
 
-/* What a slice for one flush takes at most: 4 kB; the rest is the core's own. */
+/* A slice for one flush takes at most 4 kB; the rest is for the core's own structures. */
 #define SMALL_CHANGE	65536
 
 typedef struct Subject
 {
 	FavEditor	editor;
-	Value		value;			/* what the editor was opened from */
-	Value		snapshot;		/* an earlier one, to unite with */
-	bool		honest;			/* began empty: the exact set is true */
-	bool		checked;		/* began as a value without any lie */
+	Value		value;			/* the editor is opened on this */
+	Value		snapshot;		/* an earlier value, for unions */
+	bool		honest;			/* began empty, so the exact set is complete */
+	bool		checked;		/* began as a valid value */
 	uint8_t		present[UNIVERSE];
 	uint8_t		snapshot_present[UNIVERSE];
 	uint32_t	work;
@@ -42,7 +41,7 @@ hash_of(const Subject *subject, uint32_t element)
 	return fav_hash_integer(element, subject->editor.filter.params.seed);
 }
 
-/* Is what was allocated in proportion? */
+/* Is the allocated memory in proportion to the value? */
 static void
 check_allocation(const Subject *subject)
 {
@@ -54,7 +53,7 @@ check_allocation(const Subject *subject)
 	if (largest <= allowed)
 		return;
 
-	/* then for the capacity that it states, in the last slice of a chain */
+	/* otherwise it is for the stated capacity, in the last slice of a chain */
 	if (fav_size_slice(&stated, fav_error_share(filter->params.error_rate, FAV_MAX_SLICES),
 					   filter->params.region_size, filter->params.capacity))
 		REQUIRE(largest <= allowed + fav_slice_bytes(&stated, filter->params.region_size));
@@ -88,7 +87,7 @@ del(Subject *subject, uint32_t element)
 {
 	FavStatus	status;
 
-	/* a filter whose elements we know: only what is there is deleted */
+	/* if the elements are known, keep the contract: remove only elements of the set */
 	subject->work++;
 	if (subject->honest && !subject->present[element])
 		return;
@@ -100,7 +99,7 @@ del(Subject *subject, uint32_t element)
 	subject->present[element] = 0;
 }
 
-/* The same for some in a row, at once. */
+/* Remove several consecutive elements at once. */
 static void
 del_many(Subject *subject, uint32_t first, uint32_t count)
 {
@@ -127,12 +126,12 @@ del_many(Subject *subject, uint32_t first, uint32_t count)
 	for (i = 0; i < n; i++)
 	{
 		REQUIRE(!subject->checked || status != FAV_OK || !fav_editor_contains(&subject->editor, hashes[i]));
-		/* after a failure some are gone, nobody knows which */
+		/* after a failure an unknown subset is removed */
 		subject->present[elements[i]] = 0;
 	}
 }
 
-/* Absent from now on, whether it was there or not. */
+/* Exclude an element, whether it is in the set or not. */
 static void
 exclude(Subject *subject, uint32_t element)
 {
@@ -146,7 +145,7 @@ exclude(Subject *subject, uint32_t element)
 	subject->work++;
 }
 
-/* An empty value does not say what its elements will be. */
+/* An empty value has no kind yet. */
 static void
 open_editor(Subject *subject)
 {

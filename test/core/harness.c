@@ -11,7 +11,7 @@ static unsigned failures;
 static unsigned passed;
 static unsigned failed;
 
-/* What stands before the memory that fav_alloc() gives, which stays aligned. */
+/* The header of an allocation.  Its size keeps the memory after it aligned. */
 typedef struct Allocation
 {
 	_Alignas(max_align_t) size_t size;
@@ -171,7 +171,7 @@ value_from_editor(Value *value, FavEditor *editor)
 	CHECK_THAT(fav_open(&value->filter, value->bytes, value->size, value->size, &problem) == FAV_OK &&
 			   fav_check(&value->filter, &problem) == FAV_OK, "%s", problem.detail);
 
-	/* an empty value does not say what its elements will be */
+	/* an empty value has no kind yet */
 	if (value->filter.params.kind == FAV_KIND_NONE)
 		value->filter.params.kind = FAV_KIND_INTEGER;
 }

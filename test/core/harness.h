@@ -1,6 +1,6 @@
 /*
  * harness.h
- *		What the core's tests share: counting, memory, random numbers, values as
+ *		Code that the core's tests share: counting, memory, random numbers, values as
  *		bytes.
  */
 #ifndef FAV_TEST_HARNESS_H
@@ -27,16 +27,16 @@ extern void test_fail(const char *file, int line, const char *format,...)
 /* Make the n-th next allocation (and all after it) fail; 0: none. */
 extern void fail_allocation(unsigned n);
 extern size_t allocated_bytes(void);	/* now */
-extern size_t allocated_size(const void *memory);	/* what was asked for */
+extern size_t allocated_size(const void *memory);	/* the requested size */
 
 /* Make allocations of more than this fail; 0: none. */
 extern void limit_allocation(size_t size);
-extern size_t largest_allocation(void); /* asked for since the last call */
+extern size_t largest_allocation(void); /* requested since the last call */
 
 /* Called by fav_pause(), if set; may leave by a longjmp. */
 extern void (*on_pause) (void);
 
-/* As a server does after that: free all that fav_alloc() gave and nobody freed. */
+/* Free all memory of fav_alloc() that is still allocated, as a server does after an error. */
 extern void free_allocations(void);
 
 /* splitmix64: a full period, any seed will do */
@@ -56,7 +56,7 @@ random_below(uint64_t *state, uint64_t limit)
 	return next_random(state) % limit;
 }
 
-/* A value as SQL has it: bytes in memory of exactly their size. */
+/* A value as in SQL: bytes in an allocation of exactly their size. */
 typedef struct Value
 {
 	uint8_t    *bytes;
@@ -64,7 +64,7 @@ typedef struct Value
 	FavFilter	filter;			/* opened from the bytes */
 } Value;
 
-/* Write the editor's filter, open and check the bytes. */
+/* Write the editor's filter, then open and check the bytes. */
 extern void value_from_editor(Value *value, FavEditor *editor);
 extern void value_free(Value *value);
 

@@ -2,21 +2,20 @@
  * model.c
  *		Random operations on a filter, compared with an exact set.
  *
- * What is asserted:
+ * The test asserts:
  *
- *		- every element of the set is found, always (no false negatives);
- *		- an element is not found right after its delete, nor at any time after it was
- *		  excluded, until it is added again;
- *		- elements never added are found at most as often as promised.  With p
- *		  the promise and N questions, the count may exceed p * N by five
- *		  standard deviations of a binomial distribution (one check in three
- *		  million would by chance), by 2 % of p for the model's precision, and
- *		  by one;
- *		- the bytes survive writing, opening and checking at any moment.
+ *		- Every element of the set is found (no false negatives).
+ *		- An element is absent right after its delete.  An excluded element is absent
+ *		  until it is added again.
+ *		- Elements that were never added are found at most as often as promised.  With
+ *		  the promised rate p and N probes, the count may exceed p * N by five standard
+ *		  deviations of a binomial distribution (one check in three million does so by
+ *		  chance), by 2 % of p for the precision of the formulas, and by one.
+ *		- The bytes survive writing, opening and checking at any moment.
  *
- * One round goes through all error rates and region sizes, each grown from
- * nothing, with its capacity known, and so small that it stays exact; then
- * through growth by a factor of 1,000.  What is left to chance comes from the
+ * One round goes through all error rates and region sizes.  For each it tests a filter
+ * that grows from nothing, one with a known capacity, and one so small that it remains
+ * exact.  Then a filter grows by a factor of 1,000.  All random choices depend on the
  * seed, which is printed.
  *
  * Usage: model [rounds [seed]]
@@ -27,7 +26,7 @@
 #include "harness.h"
 #include "hash.h"
 
-#define HOT		16				/* elements blocked and unblocked all the time */
+#define HOT		16				/* elements that are blocked and unblocked all the time */
 #define BATCH	300
 
 typedef struct Model
@@ -39,8 +38,8 @@ typedef struct Model
 	uint32_t	universe;		/* elements are 0 .. universe - 1 */
 	uint32_t	live;
 	uint8_t    *present;		/* the exact set */
-	uint8_t    *excluded;		/* and not added since: certainly absent */
-	bool		excludes;		/* does this life have such? */
+	uint8_t    *excluded;		/* excluded and not added since, so certainly absent */
+	bool		excludes;		/* does this run exclude elements? */
 	uint32_t   *list;			/* live elements, in any order */
 	uint32_t   *position;		/* of an element in that list */
 	uint64_t	operations;
@@ -51,7 +50,7 @@ static uint64_t total_deletes;
 static uint64_t total_absent;
 static uint64_t total_excluded;
 static uint64_t total_members;
-static uint64_t total_questions;
+static uint64_t total_probes;
 
 static inline uint64_t
 hash_of(const Model *model, uint64_t element)
@@ -104,7 +103,7 @@ model_add(Model *model, uint32_t element)
 	model->operations++;
 }
 
-/* It is not there any more. */
+/* Remove an element from the exact set. */
 static void
 model_forget(Model *model, uint32_t element)
 {
@@ -124,7 +123,7 @@ model_del(Model *model, uint32_t element)
 {
 	uint64_t	hash = hash_of(model, element);
 
-	/* the contract: only what is there is deleted */
+	/* the contract: delete only elements of the set */
 	if (!model->present[element])
 		return;
 	CHECK_THAT(fav_editor_contains(&model->editor, hash), "false negative: element %u", element);
@@ -132,7 +131,7 @@ model_del(Model *model, uint32_t element)
 	model_forget(model, element);
 }
 
-/* Many at once, some of them twice. */
+/* Delete many at once, some of them twice. */
 static void
 model_del_many(Model *model)
 {
@@ -154,7 +153,7 @@ model_del_many(Model *model)
 			model_forget(model, elements[i]);
 }
 
-/* What the filter can see is absent, deleted before or never added: nothing happens. */
+/* Deleting an element that looks absent changes nothing. */
 static void
 model_del_absent(Model *model, uint32_t element)
 {
@@ -168,7 +167,7 @@ model_del_absent(Model *model, uint32_t element)
 	total_absent++;
 }
 
-/* Absent from now on, whether it was ever there or not. */
+/* Exclude an element, whether it was ever added or not. */
 static void
 model_exclude(Model *model, uint32_t element)
 {
@@ -196,7 +195,7 @@ random_member(Model *model)
 	return model->list[random_below(&model->random, model->live)];
 }
 
-/* To bytes and back, as every SQL statement does. */
+/* Write the filter and open it again, as every SQL statement does. */
 static void
 model_reopen(Model *model)
 {
@@ -224,33 +223,33 @@ check_members(Model *model)
 }
 
 static void
-check_error(Model *model, uint32_t questions)
+check_error(Model *model, uint32_t probes)
 {
 	double		promised = model->params.error_rate * 1.02;
-	double		allowed = promised * questions + 5 * sqrt(promised * questions) + 1;
+	double		allowed = promised * probes + 5 * sqrt(promised * probes) + 1;
 	uint32_t	wrong = 0;
 	uint32_t	i;
 
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 		wrong += fav_contains(&model->value.filter,
 							  hash_of(model, (uint64_t) 1 << 40 | next_random(&model->random) >> 20));
-	CHECK_THAT(wrong <= allowed, "%u false positives in %u questions, promised are %g, estimated %u elements of %u",
-			   wrong, questions, promised * questions,
+	CHECK_THAT(wrong <= allowed, "%u false positives in %u probes, promised are %g, estimated %u elements of %u",
+			   wrong, probes, promised * probes,
 			   (unsigned) fav_count(&model->value.filter), model->live);
 	if (model->value.filter.nslices == 0)
 		CHECK_THAT(wrong == 0, "%u false positives in an exact filter", wrong);
-	total_questions += questions;
+	total_probes += probes;
 }
 
 static void
-check_all(Model *model, uint32_t questions)
+check_all(Model *model, uint32_t probes)
 {
 	model_reopen(model);
 	check_members(model);
-	check_error(model, questions);
+	check_error(model, probes);
 }
 
-/* One random operation, of which `adding` in a hundred plain ones are adds. */
+/* One random operation.  Of plain adds and deletes, `adding` percent are adds. */
 static void
 step(Model *model, uint32_t adding)
 {
@@ -266,7 +265,7 @@ step(Model *model, uint32_t adding)
 		else
 			model_add(model, element);
 	}
-	else if (what < 110 && model->live > 0) /* again */
+	else if (what < 110 && model->live > 0) /* add an element again */
 		model_add(model, random_member(model));
 	else if (what == 110)
 		for (i = 0; i < BATCH && adding > 0; i++)
@@ -299,14 +298,14 @@ steps(Model *model, uint64_t operations, uint32_t adding)
 }
 
 /*
- * A life: grow to half of the universe, churn (every element is deleted and
- * added again a few times), shrink, grow again, and away with all of it.
+ * One run: grow to half of the universe, churn (delete and add every element a few times),
+ * shrink, grow again, delete all.
  */
 static void
 life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t seed)
 {
 	Model		model;
-	uint32_t	questions = params->error_rate < 0.0005 ? 400000 : 50000;
+	uint32_t	probes = params->error_rate < 0.0005 ? 400000 : 50000;
 	uint32_t	i;
 
 	test_begin("model: error rate %g, region size %u, capacity %llu, %u elements, seed %llu",
@@ -316,21 +315,21 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 	model.excludes = random_below(&model.random, 3) == 0;
 	while (model.live < universe / 2)
 		step(&model, 90);
-	check_all(&model, questions);
+	check_all(&model, probes);
 	for (i = 0; i < 4; i++)
 	{
 		steps(&model, operations / 8, 60);
-		check_all(&model, questions / 10);
+		check_all(&model, probes / 10);
 	}
-	check_all(&model, questions);
+	check_all(&model, probes);
 	while (model.live > universe / 20)
 		step(&model, 10);
-	check_all(&model, questions / 10);
+	check_all(&model, probes / 10);
 	while (model.operations < operations)
 		step(&model, model.live < universe / 2 ? 80 : 40);
-	check_all(&model, questions);
+	check_all(&model, probes);
 
-	/* provably empty or not, what it says must be sound */
+	/* a filter that has dropped its slices must contain nothing */
 	while (model.live > 0)
 		model_del(&model, model.list[model.live - 1]);
 	model_reopen(&model);
@@ -340,16 +339,13 @@ life(const FavParams *params, uint32_t universe, uint64_t operations, uint64_t s
 	test_end();
 }
 
-/*
- * From a capacity of 1,000 to 1,000,000 elements, then a tenth deleted, then a
- * tenth replaced.
- */
+/* Grow from a capacity of 1,000 to 1,000,000 elements, delete a tenth, then replace a tenth. */
 static void
 growth(double error_rate, uint32_t region_size, uint64_t seed)
 {
 	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = region_size, .seed = seed};
 	uint32_t	target = 1000000;
-	uint32_t	questions = error_rate < 0.0005 ? 1000000 : 200000;
+	uint32_t	probes = error_rate < 0.0005 ? 1000000 : 200000;
 	Model		model;
 	uint32_t	next = 0;
 	uint32_t	check = 1000;
@@ -363,19 +359,19 @@ growth(double error_rate, uint32_t region_size, uint64_t seed)
 		model_add(&model, next++);
 		if (next == check)
 		{
-			check_all(&model, questions);
+			check_all(&model, probes);
 			check *= 10;
 		}
 	}
 	for (i = 0; i < target / 10; i++)
 		model_del(&model, random_member(&model));
-	check_all(&model, questions);
+	check_all(&model, probes);
 	for (i = 0; i < target / 10; i++)
 	{
 		model_add(&model, next++);
 		model_del(&model, random_member(&model));
 	}
-	check_all(&model, questions);
+	check_all(&model, probes);
 	model_end(&model);
 	test_end();
 }
@@ -393,7 +389,7 @@ all_rates_and_sizes(uint64_t *random)
 		{
 			FavParams	params = {.kind = FAV_KIND_INTEGER, .error_rate = error_rates[i], .region_size = region_sizes[j]};
 
-			/* exact, never a slice; then around the first slice */
+			/* exact filters without slices, then sizes around the first slice */
 			params.seed = next_random(random);
 			params.capacity = 1 + random_below(random, 1000);
 			life(&params, FAV_RECENT_MAX, 20000, next_random(random));
@@ -423,10 +419,10 @@ main(int argc, char **argv)
 		growth(0.2, 3, next_random(&random));
 		growth(0.01, 7, next_random(&random));
 		growth(0.0001, 10, next_random(&random));
-		printf("model: %.1f million operations, of which %.1f million deletes, %.1f million of what is absent and %.1f million exclusions; %.1f million questions for members, "
+		printf("model: %.1f million operations, of which %.1f million deletes, %.1f million of what is absent and %.1f million exclusions; %.1f million probes for members, "
 			   "%.1f million for others; %.0f s\n",
 			   (double) total_operations / 1e6, (double) total_deletes / 1e6, (double) total_absent / 1e6, (double) total_excluded / 1e6, (double) total_members / 1e6,
-			   (double) total_questions / 1e6, (double) (clock() - start) / CLOCKS_PER_SEC);
+			   (double) total_probes / 1e6, (double) (clock() - start) / CLOCKS_PER_SEC);
 		fflush(stdout);
 	}
 	test_begin("model: at least 20 million operations");

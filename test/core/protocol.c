@@ -1,6 +1,6 @@
 /*
  * protocol.c
- *		The figures that the filter is judged by, printed, and held to bounds.
+ *		Measure and print the figures of docs/ALGORITHM.md, and check their bounds.
  *
  *		protocol [seed]
  *
@@ -19,7 +19,7 @@ hash_of(uint64_t element)
 	return fav_hash_integer((int64_t) element, seed);
 }
 
-/* Elements that nobody adds. */
+/* Elements that are never added. */
 static inline uint64_t
 stranger(uint64_t number)
 {
@@ -51,21 +51,21 @@ count_present(const FavFilter *filter, uint64_t from, uint64_t to)
 }
 
 static double
-measured_error(const FavFilter *filter, uint32_t questions)
+measured_error(const FavFilter *filter, uint32_t probes)
 {
 	uint32_t	wrong = 0;
 	uint32_t	i;
 
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 		wrong += fav_contains(filter, stranger(i));
-	return (double) wrong / questions;
+	return (double) wrong / probes;
 }
 
-/* What chance may add to a rate p in so many questions: five sigma. */
+/* Five standard deviations of a rate p measured with this many probes. */
 static double
-with_margin(double p, uint32_t questions)
+with_margin(double p, uint32_t probes)
 {
-	return 1.02 * p + 5 * sqrt(p / questions) + 1.0 / questions;
+	return 1.02 * p + 5 * sqrt(p / probes) + 1.0 / probes;
 }
 
 static int
@@ -77,7 +77,7 @@ compare_hashes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The size of a value made now from these elements. */
+/* The size of a fresh value of these elements. */
 static size_t
 fresh_size(const FavParams *params, const uint64_t *elements, size_t count)
 {
@@ -119,7 +119,7 @@ original_protocol(void)
 		   " (the inventors of FAV report 0.4 to 0.6 %%), of the others %.2f %%\n",
 		   100.0 * present / tenth,
 		   100.0 * count_present(&value.filter, tenth, params.capacity) / (params.capacity - tenth));
-	printf("protocol: of these deletes %.1f %% are remembered by their hash; %.2f bits an element in all\n",
+	printf("protocol: of these deletes %.1f %% are remembered by their hash; %.2f bits per element in all\n",
 		   100.0 * value.filter.ntombstones / tenth, 8.0 * (value.size + 4) / (params.capacity - tenth));
 	CHECK(present == 0);
 	CHECK(count_present(&value.filter, tenth, params.capacity) == params.capacity - tenth);
@@ -153,7 +153,7 @@ resurrection(void)
 	fav_measure(&value.filter, &measure);
 	back = count_present(&value.filter, 0, live);
 	printf("protocol: grown to 100,000, all replaced: %.3f %% of the deleted are back (bound: 0.6 %% or the error"
-		   " rate); %u hashes remembered, %u slices, %.1f bits an element, estimated error %.3f %%, needs rebuild: %s\n",
+		   " rate); %u hashes remembered, %u slices, %.1f bits per element, estimated error %.3f %%, needs rebuild: %s\n",
 		   100.0 * back / live, value.filter.ntombstones, value.filter.nslices, 8.0 * (value.size + 4) / live,
 		   100 * measure.error, fav_needs_rebuild(&value.filter) ? "yes" : "no");
 	CHECK(back <= live * fmax(params.error_rate, 0.006));
@@ -174,7 +174,7 @@ space(void)
 	uint64_t	i;
 	uint64_t	next;
 
-	/* with the four bytes that PostgreSQL puts before a value */
+	/* including the varlena header of four bytes */
 	test_begin("protocol: space");
 	fav_editor_new(&editor, &params);
 	for (i = 0; i < params.capacity; i++)
@@ -182,7 +182,7 @@ space(void)
 	value_from_editor(&value, &editor);
 	fav_editor_close(&editor);
 	bits = 8.0 * (value.size + 4) / params.capacity;
-	printf("protocol: capacity of 100,000 known: %.2f bits an element (bound: 14)\n", bits);
+	printf("protocol: capacity of 100,000 known: %.2f bits per element (bound: 14)\n", bits);
 	CHECK(bits <= 14);
 	value_free(&value);
 
@@ -195,7 +195,7 @@ space(void)
 		{
 			value_from_editor(&value, &editor);
 			bits = 8.0 * (value.size + 4) / i;
-			printf("protocol: grown from 1,000 to %llu: %.2f bits an element, %u slices%s\n",
+			printf("protocol: grown from 1,000 to %llu: %.2f bits per element, %u slices%s\n",
 				   (unsigned long long) i, bits, value.filter.nslices, i == 1000000 ? " (bound: 28)" : "");
 			CHECK(i < 1000000 || bits <= 28);
 			value_free(&value);
@@ -210,7 +210,7 @@ space(void)
 	for (i = 0; i < sizeof(built) / sizeof(built[0]); i++)
 	{
 		bits = 8.0 * (fresh_size(&params, elements, built[i]) + 4) / built[i];
-		printf("protocol: built from %zu at once: %.2f bits an element (bound: 13.5)\n", built[i], bits);
+		printf("protocol: built from %zu at once: %.2f bits per element (bound: 13.5)\n", built[i], bits);
 		CHECK(bits <= 13.5);
 	}
 	free(elements);
@@ -218,8 +218,8 @@ space(void)
 }
 
 /*
- * Churn: so many live elements all the time; one is added, another deleted, at
- * random or the oldest.  Looked at ten times a turnover.
+ * Churn with a constant number of elements: add one, delete another, which is the oldest or a
+ * random one.  Measure ten times per turnover.
  */
 #define LIVE		10000
 #define TURNOVERS	20
@@ -227,7 +227,7 @@ space(void)
 typedef struct Churn
 {
 	FavEditor	editor;
-	Value		value;			/* the bytes that the editor was opened from */
+	Value		value;			/* the editor is opened on these bytes */
 	FavParams	params;
 	uint64_t	live[LIVE];
 	uint64_t	next;			/* the next new element */
@@ -301,7 +301,7 @@ churn_check(Churn *churn, uint32_t tenth)
 				   "needs no rebuild after %.1f turnovers: error %g, %zu bytes, fresh %zu",
 				   tenth / 10.0, measure.error, churn->value.size, fresh);
 
-	/* an add that meets a false positive is not counted, its delete is */
+	/* an add that meets a false positive is not counted, but its delete is */
 	CHECK_THAT(fabs((double) fav_count(filter) / LIVE - 1) < (churn->rebuild_at == 0 ? 0.05 : 0.25),
 			   "%llu elements counted", (unsigned long long) fav_count(filter));
 	for (i = 0; i < LIVE; i++)
@@ -336,7 +336,7 @@ churn(uint64_t capacity, bool fifo)
 		churn_tenth(churn, tenth);
 	}
 	churn_check(churn, tenth);
-	printf("protocol:   it asked for a rebuild after %.1f turnovers\n", churn->rebuild_at / 10.0);
+	printf("protocol:   it needed a rebuild after %.1f turnovers\n", churn->rebuild_at / 10.0);
 	fav_editor_close(&churn->editor);
 	value_free(&churn->value);
 	free(churn);
@@ -345,14 +345,14 @@ churn(uint64_t capacity, bool fifo)
 }
 
 /*
- * Exchange a share of the elements at once, again and again until the filter asks for a rebuild.
- * Until then strangers and deleted elements keep within the error rate.
+ * Replace a share of the elements at once, repeatedly, until the filter needs a rebuild.  Until
+ * then, deleted elements and elements that were never added are reported within the error rate.
  */
 static void
 exchange(double error_rate, uint64_t capacity, uint32_t share)
 {
 	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = error_rate, .region_size = 7, .seed = seed};
-	uint32_t	questions = error_rate < 0.0005 ? 2000000 : 400000;
+	uint32_t	probes = error_rate < 0.0005 ? 2000000 : 400000;
 	uint64_t	live = 30000;
 	uint64_t	exchanged = live * share / 100;
 	uint64_t	first = 0;
@@ -382,9 +382,9 @@ exchange(double error_rate, uint64_t capacity, uint32_t share)
 			value_free(&value);
 			break;
 		}
-		error = measured_error(&value.filter, questions);
+		error = measured_error(&value.filter, probes);
 		back = (double) count_present(&value.filter, 0, first) / first;
-		CHECK_THAT(error <= with_margin(error_rate, questions), "error %g of %g after %.1f turnovers",
+		CHECK_THAT(error <= with_margin(error_rate, probes), "error %g of %g after %.1f turnovers",
 				   error, error_rate, turnovers);
 		CHECK_THAT(back <= with_margin(error_rate, (uint32_t) first), "%g of %g are back after %.1f turnovers",
 				   back, error_rate, turnovers);
@@ -403,7 +403,7 @@ exchanges(void)
 	size_t		i;
 	size_t		j;
 
-	test_begin("protocol: until a filter asks for a rebuild, strangers and deleted elements keep within the rate");
+	test_begin("protocol: until a filter needs a rebuild, strangers and deleted elements are within the rate");
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 		for (j = 0; j < sizeof(shares) / sizeof(shares[0]); j++)
 		{
@@ -415,10 +415,9 @@ exchanges(void)
 }
 
 /*
- * A slice filled to its limit, for all rates and region sizes: the share of the
- * error that it was sized for, what its bits say, and what is measured.  How the
- * elements happen to fall into blocks makes one slice some percent better than
- * another, the more so the smaller the error.
+ * Fill a slice to its limit, for all rates and region sizes.  Compare the error that it is sized
+ * for, the error computed from its bits, and the measured one.  The random distribution of
+ * elements over blocks makes slices differ by some percent, more for small errors.
  */
 static void
 full_slices(void)
@@ -433,7 +432,7 @@ full_slices(void)
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 	{
 		double		promised = fav_error_share(rates[i], 0);
-		uint32_t	questions = rates[i] < 0.0005 ? 2000000 : 400000;
+		uint32_t	probes = rates[i] < 0.0005 ? 2000000 : 400000;
 
 		printf("protocol:   error rate %-6g", rates[i]);
 		for (j = 0; j < sizeof(region_sizes) / sizeof(region_sizes[0]); j++)
@@ -446,7 +445,7 @@ full_slices(void)
 			uint64_t	next = 0;
 
 			fav_editor_new(&editor, &params);
-			/* a small slice may be full before its fill says so */
+			/* a small slice may be full before it reaches its limit of bits */
 			while (editor.filter.nslices == 0 ||
 				   (editor.filter.nslices == 1 && fav_slice_has_free_bits(&editor.filter.slices[0])))
 				add(&editor, next++);
@@ -454,9 +453,9 @@ full_slices(void)
 			fav_editor_close(&editor);
 			value.filter.nslices = 1;
 			fav_measure_slice(&value.filter, 0, &measure);
-			error = measured_error(&value.filter, questions);
+			error = measured_error(&value.filter, probes);
 			printf("   R %2u: %3.0f %% (%3.0f %%)", region_sizes[j], 100 * error / promised, 100 * measure.error / promised);
-			CHECK_THAT(error <= with_margin(1.1 * promised, questions), "error rate %g, region size %u: %g of %g",
+			CHECK_THAT(error <= with_margin(1.1 * promised, probes), "error rate %g, region size %u: %g of %g",
 					   rates[i], region_sizes[j], error, promised);
 			CHECK_THAT(measure.error <= 1.1 * promised, "error rate %g, region size %u: estimated %g of %g",
 					   rates[i], region_sizes[j], measure.error, promised);
@@ -467,7 +466,7 @@ full_slices(void)
 	test_end();
 }
 
-/* Grown filters: does the error that the filter states agree with the truth? */
+/* Grown filters: does the estimated error agree with the measured one? */
 static void
 estimated_error(void)
 {
@@ -478,7 +477,7 @@ estimated_error(void)
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 	{
 		FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = rates[i], .region_size = 7, .seed = seed};
-		uint32_t	questions = rates[i] < 0.0005 ? 4000000 : 400000;
+		uint32_t	probes = rates[i] < 0.0005 ? 4000000 : 400000;
 		FavMeasure	measure;
 		FavEditor	editor;
 		Value		value;
@@ -493,12 +492,12 @@ estimated_error(void)
 		value_from_editor(&value, &editor);
 		fav_editor_close(&editor);
 		fav_measure(&value.filter, &measure);
-		error = measured_error(&value.filter, questions);
+		error = measured_error(&value.filter, probes);
 		printf("protocol: error rate %g, grown to 50,000, a fifth deleted: estimated error %.4f %%, measured %.4f %%\n",
 			   rates[i], 100 * measure.error, 100 * error);
-		CHECK_THAT(fabs(error - measure.error) <= 0.02 * measure.error + 5 * sqrt(measure.error / questions),
+		CHECK_THAT(fabs(error - measure.error) <= 0.02 * measure.error + 5 * sqrt(measure.error / probes),
 				   "error rate %g: %g estimated, %g measured", rates[i], measure.error, error);
-		CHECK(error <= with_margin(rates[i], questions));
+		CHECK(error <= with_margin(rates[i], probes));
 		value_free(&value);
 	}
 	test_end();

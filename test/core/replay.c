@@ -27,7 +27,7 @@ replay_file(const char *directory, const char *name, void (*target) (const uint8
 		size = fread(bytes, 1, FILE_MAX, file);
 		fclose(file);
 
-		/* no byte behind its end that could be read unnoticed */
+		/* an allocation of the exact size, so that the sanitizer detects reads past the end */
 		exact = malloc(size > 0 ? size : 1);
 		memcpy(exact, bytes, size);
 		target(exact, size);

@@ -1,7 +1,7 @@
 /*
  * seeds.c
- *		Write the seeds of the fuzz targets: small values with all that a value can
- *		have, values that lie, and operations that reach everything.
+ *		Write the seeds of the fuzz targets: small values with everything that a value
+ *		can have, inconsistent values, and operations that reach all code.
  *
  * Usage: seeds <corpus directory>
  */
@@ -25,7 +25,7 @@ save(const char *target, const char *name, const uint8_t *bytes, size_t size)
 	}
 }
 
-/* As a value, and as a value with operations on it. */
+/* Write the bytes as a value, and as a value followed by operations. */
 static void
 save_value(const char *name, const uint8_t *bytes, size_t size)
 {
@@ -90,7 +90,7 @@ make_full(const char *name, double error_rate, uint32_t k, uint32_t nslices, uin
 	free(bytes);
 }
 
-/* It begins empty. */
+/* Operations on a filter that begins empty. */
 static void
 make_operations(const char *name, uint8_t error_rate, uint8_t region_size, uint8_t capacity)
 {
@@ -102,7 +102,7 @@ make_operations(const char *name, uint8_t error_rate, uint8_t region_size, uint8
 	{
 		uint64_t	number = next_random(&random);
 
-		/* more adds than deletes, not too many of the dear ones */
+		/* more adds than deletes, few of the expensive operations */
 		bytes[size] = (uint8_t) number;
 		if (bytes[size] % 8 >= 5 && number >> 8 & 1)
 			bytes[size] = (uint8_t) (bytes[size] & 0xf8) | 2;

@@ -28,7 +28,7 @@ make_hashes(size_t count)
 	return hashes;
 }
 
-/* Take the value and compare it; leaves the editor closed. */
+/* Compare the value of the editor, and close the editor. */
 static void
 check_value(FavEditor *editor, const Value *expected, const char *what)
 {
@@ -57,7 +57,7 @@ build_whole(Value *value, const FavParams *params, const uint64_t *hashes, size_
 	fav_editor_close(&editor);
 }
 
-/* The order of the hashes does not matter, and a value that is taken is what would be written. */
+/* The order of the hashes does not matter, and the editor's value equals the written bytes. */
 static void
 test_same_bytes(void)
 {
@@ -72,7 +72,7 @@ test_same_bytes(void)
 	size_t		c;
 	size_t		i;
 
-	test_begin("build: the same bytes from any order, written or taken");
+	test_begin("build: the same bytes from any order, written or not");
 	for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		for (c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
 		{
@@ -99,7 +99,7 @@ test_same_bytes(void)
 	test_end();
 }
 
-/* What was changed after it was built must be written, and is as if it had been built at once. */
+/* Changes after a build must be written, and give the same bytes as one build. */
 static void
 test_changed(void)
 {
@@ -168,7 +168,7 @@ test_memory(void)
 	test_end();
 }
 
-/* All in a few blocks: the slice becomes wider, until memory runs out in the middle. */
+/* All hashes are in a few blocks: the slice grows until memory runs out in the middle. */
 static void
 test_uneven(void)
 {

@@ -1,7 +1,7 @@
 /*
  * test_filter.c
- *		The operations on a filter: what each leaves behind, and that a failure
- *		leaves nothing.
+ *		The operations on a filter: the result of each, and that a failure changes
+ *		nothing.
  */
 #include "harness.h"
 #include "hash.h"
@@ -82,7 +82,7 @@ test_batches(void)
 		bool		adding = random_below(&random, 100) < (uint64_t) (i < 3000 ? 75 : 40);
 		Value		next;
 
-		/* keep to the contract: delete only what is there */
+		/* keep the contract: delete only elements of the set */
 		if (!adding && !fav_editor_contains(&whole, hash))
 			continue;
 		fav_editor_open(&single, &value.filter);
@@ -94,7 +94,7 @@ test_batches(void)
 		value = next;
 		if (i % 500 == 499)
 		{
-			/* what the whole edit would give, had it ended here */
+			/* the result of the edit if it ended here */
 			value_from_editor(&expected, &whole);
 			check_same("after some", &value, &expected);
 			value_free(&expected);
@@ -110,7 +110,7 @@ test_batches(void)
 	test_end();
 }
 
-/* Deletes at once give the same bytes as one after the other, if none is among the recent ones. */
+/* Batched deletes give the same bytes as single ones, if no deleted hash is in recent. */
 static void
 test_del_many(void)
 {
@@ -118,7 +118,7 @@ test_del_many(void)
 	uint32_t	failures = 0;
 	int			run;
 
-	test_begin("filter: deletes at once give the bytes of deletes one after the other");
+	test_begin("filter: batched deletes give the bytes of single deletes");
 	for (run = 0; run < 60; run++)
 	{
 		FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = run % 2 ? 0.01 : 0.2, .region_size = 1 + (uint32_t) run % 9};
@@ -135,7 +135,7 @@ test_del_many(void)
 
 		for (i = 0; i < 2 * count; i++)
 			hashes[i] = hash_of((int64_t) i);
-		/* in the first run all are deleted, and so far apart that nothing remains */
+		/* the first run deletes all; the slice is so sparse that no bit remains */
 		if (run == 0)
 			params.capacity = 10000000;
 		CHECK(fav_editor_build(&singly, &params, hashes, run == 0 ? 200 : count) == FAV_OK);
@@ -144,7 +144,7 @@ test_del_many(void)
 		fav_editor_open(&singly, &source.filter);
 		fav_editor_open(&at_once, &source.filter);
 
-		/* members in any order, some of them again, some that are none */
+		/* members in any order, some of them repeated, and some non-members */
 		for (i = 0; i < deletes; i++)
 			hashes[i] = hash_of((int64_t) (run == 0 ? i : random_below(&random, count + count / 8)));
 		for (i = 0; i < deletes; i++)
@@ -156,7 +156,7 @@ test_del_many(void)
 			done = 1 + (uint32_t) random_below(&random, 150);
 			if (done > deletes - i)
 				done = deletes - i;
-			/* without memory nothing happens to those that fail, and the same can be asked for again */
+			/* without memory the failed deletes change nothing, and can be repeated */
 			fail_allocation(run % 3 == 2 ? 1 : 0);
 			status = fav_editor_remove_many(&at_once, hashes + i, done);
 			fail_allocation(0);
@@ -220,7 +220,7 @@ test_idempotent(void)
 	value_from_editor(&before, &editor);
 	for (i = 0; i < 100000; i++)
 	{
-		/* two others now and then, so that it is flushed at every age */
+		/* add two others now and then, so that it is flushed at every age */
 		int64_t		element = i % 7 == 0 ? 5 : i % 11 == 0 ? 890 : 777;
 		uint64_t	hash = hash_of(element);
 
@@ -268,7 +268,7 @@ test_small(void)
 	test_end();
 }
 
-/* A value that provably holds nothing is the empty value, to the byte. */
+/* A provably empty filter has the bytes of the empty value. */
 static void
 test_empty(void)
 {
@@ -293,8 +293,8 @@ test_empty(void)
 		fav_editor_close(&editor);
 
 		/*
-		 * Where two of them collided a bit remains, and nobody knows that it
-		 * is nobody's.  These few, in so large a slice, did not.
+		 * A collision of two elements would leave a bit, and the filter would not be provably
+		 * empty.  So few elements in so large a slice do not collide.
 		 */
 		check_same("all deleted", &empty, &value);
 		value_free(&value);
@@ -339,7 +339,7 @@ test_build(void)
 	CHECK(allocated_bytes() == 0);
 	test_end();
 
-	test_begin("filter: built for a larger capacity, it leaves room");
+	test_begin("filter: built for a larger capacity, it has free bits");
 	{
 		FavEditor	editor;
 		Value		value;
@@ -360,7 +360,10 @@ test_build(void)
 	test_end();
 }
 
-/* Larger than a value can be: refused before a byte is allocated, and intact. */
+/*
+ * A value that would be too large is rejected before any allocation, and the filter is
+ * unchanged.
+ */
 static void
 test_too_large(void)
 {
@@ -395,7 +398,7 @@ test_too_large(void)
 	test_end();
 }
 
-/* 32 full slices and 128 recent hashes: no place to go. */
+/* 32 full slices and 128 recent hashes: no further slice is possible. */
 static void
 test_too_many_slices(void)
 {
@@ -406,7 +409,7 @@ test_too_many_slices(void)
 	uint8_t		block[2 * FAV_LANE_BYTES];
 	uint32_t	i;
 
-	test_begin("filter: a chain of 32 full slices takes no more");
+	test_begin("filter: a chain of 32 full slices accepts no more");
 	memset(&filter, 0, sizeof(filter));
 	memset(block, 0xff, sizeof(block));
 	memset(block, 0, 8);		/* the first word is clear */
@@ -433,9 +436,8 @@ test_too_many_slices(void)
 }
 
 /*
- * A slice may claim to hold far more elements than any that we made.  The next one
- * is not sized for all of them: a value cannot make us allocate more than some
- * multiple of itself.
+ * A crafted slice may state far more elements than it can hold.  The next slice is not sized for
+ * all of them: a value cannot cause allocations beyond a small multiple of its size.
  */
 static void
 test_growth_is_bounded(void)
@@ -468,7 +470,7 @@ test_growth_is_bounded(void)
 		status = fav_editor_add(&editor, 1000);
 		largest = largest_allocation();
 
-		/* 4 kB: one for a flush takes that at any rate */
+		/* a slice for one flush takes 4 kB in any case */
 		CHECK_THAT((status == FAV_OK || status == FAV_TOO_LARGE) && largest <= 8 * fav_size(&filter) + 4096, "%u blocks: status %d, %zu bytes for %llu",
 				   nblocks, (int) status, largest, (unsigned long long) fav_size(&filter));
 		fav_editor_close(&editor);
@@ -478,9 +480,9 @@ test_growth_is_bounded(void)
 }
 
 /*
- * Memory running out, at each allocation in turn.  What is done is one add or del
- * after another until the given step, which is then done with too little memory:
- * it fails, nothing has changed, and done again it succeeds.
+ * Memory runs out at each allocation in turn.  Each case runs single adds and deletes up to a
+ * given step, and that step with too little memory.  The step fails and changes nothing;
+ * repeated with memory, it succeeds.
  */
 #define UNIVERSE 2200
 
@@ -498,7 +500,10 @@ do_step(FavEditor *editor, int step)
 {
 	const FavFilter *result;
 
-	/* adds, deletes (put off until the edit ends), adds again of the deleted, and what ends an edit */
+	/*
+	 * adds, deletes (deferred to the end of the edit), adds of deleted elements, and the end of
+	 * an edit
+	 */
 	if (step < 1600)
 		return fav_editor_add(editor, hash_of(step));
 	if (step < 2600)
@@ -510,7 +515,7 @@ do_step(FavEditor *editor, int step)
 	return fav_editor_finish(editor, &result);
 }
 
-/* Every so often to bytes and back, so that nothing is the editor's own yet. */
+/* Now and then write the filter and open it again, so that the editor owns no memory yet. */
 static void
 reopen(FavEditor *editor, Value *value)
 {
@@ -534,13 +539,13 @@ test_memory(void)
 	unsigned	failures = 0;
 	int			step;
 
-	test_begin("filter: out of memory, an operation fails and leaves all as it was");
+	test_begin("filter: out of memory, an operation fails and changes nothing");
 	fav_editor_new(&editor, &params);
 	for (step = 0; step <= 3600; step++)
 	{
 		unsigned	n;
 
-		/* each kind of step with and without memory of its own */
+		/* each kind of step, with and without memory owned by the editor */
 		if (step % 3 == 0)
 			reopen(&editor, &value);
 		if (step >= 1600 && step < 2600)
@@ -591,8 +596,8 @@ test_memory_build(void)
 }
 
 /*
- * Slices of a few blocks, some of which happen to be fuller than others: the error
- * that the bits give stays within the promise all the same, also under churn.
+ * In slices of a few blocks some are fuller than others by chance.  The error computed from the
+ * bits stays within the promised rate, also under churn.
  */
 static void
 test_few_blocks(void)

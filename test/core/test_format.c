@@ -1,15 +1,14 @@
 /*
  * test_format.c
- *		The parser, the validator and the writer: everything that is not exactly a
- *		value is refused, with the reason; everything else comes back as it went
- *		in.
+ *		The parser, the validator and the writer: an invalid value is rejected with the
+ *		reason; a valid one is written with the same bytes.
  */
 #include <math.h>
 
 #include "harness.h"
 #include "hash.h"
 
-/* A value with everything in it: several slices, recent and deleted hashes. */
+/* A value with several slices, recent hashes and tombstones. */
 static void
 make_value(Value *value, uint32_t region_size)
 {
@@ -27,7 +26,7 @@ make_value(Value *value, uint32_t region_size)
 	CHECK(value->filter.nslices >= 3 && value->filter.nrecent > 2 && value->filter.ntombstones > 2);
 }
 
-/* Open and check a copy that has no byte to spare behind it. */
+/* Open and check a copy in an allocation of the exact size. */
 static FavStatus
 try(const uint8_t *bytes, size_t size, FavProblem *problem)
 {
@@ -65,7 +64,7 @@ store(uint8_t *at, size_t width, uint64_t number)
 		at[i] = (uint8_t) (number >> 8 * i);
 }
 
-/* One number of a value replaced. */
+/* Replace one number of a value. */
 typedef struct Change
 {
 	const char *what;
@@ -118,9 +117,9 @@ test_header(const Value *value)
 		{"capacity 0", FAV_PARAMS_AT_CAPACITY, 8, 0, "Capacity"},
 		{"capacity too large", FAV_PARAMS_AT_CAPACITY, 8, FAV_MAX_ELEMENTS + 1, "Capacity"},
 		{"capacity UINT64_MAX", FAV_PARAMS_AT_CAPACITY, 8, UINT64_MAX, "Capacity"},
-		{"no deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0, "add up to"},
-		{"2^31 deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0x80000000, "add up to"},
-		{"2^32 - 1 deleted", FAV_PARAMS_AT_NTOMBSTONES, 4, 0xffffffff, "add up to"},
+		{"no tombstones", FAV_PARAMS_AT_NTOMBSTONES, 4, 0, "add up to"},
+		{"2^31 tombstones", FAV_PARAMS_AT_NTOMBSTONES, 4, 0x80000000, "add up to"},
+		{"2^32 - 1 tombstones", FAV_PARAMS_AT_NTOMBSTONES, 4, 0xffffffff, "add up to"},
 		{"too many elements", FAV_PARAMS_AT_ELEMENTS, 8, FAV_MAX_ELEMENTS + 1, "elements, more than"},
 		{"2^64 - 1 elements", FAV_PARAMS_AT_ELEMENTS, 8, UINT64_MAX, "elements, more than"},
 	};
@@ -142,7 +141,7 @@ test_error_rates(const Value *value)
 	uint64_t	bits;
 	size_t		i;
 
-	test_begin("format: error rates that are none");
+	test_begin("format: invalid error rates");
 	memcpy(bytes, value->bytes, value->size);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 	{
@@ -192,8 +191,8 @@ test_lists(const Value *value)
 {
 	uint8_t    *bytes = malloc(value->size);
 	size_t		recent = FAV_AT_RECENT;
-	size_t		deleted = (size_t) value->filter.tombstones_offset;
-	size_t		last = deleted + 8 * (size_t) (value->filter.ntombstones - 1);
+	size_t		tombstones = (size_t) value->filter.tombstones_offset;
+	size_t		last = tombstones + 8 * (size_t) (value->filter.ntombstones - 1);
 	uint8_t		first[8];
 
 	test_begin("format: lists that are not in order");
@@ -206,18 +205,18 @@ test_lists(const Value *value)
 	expect_refusal("first and last recent hash", bytes, value->size, "are the same");
 
 	memcpy(bytes, value->bytes, value->size);
-	memcpy(bytes + deleted + 8, bytes + deleted, 8);
-	expect_refusal("a deleted hash twice", bytes, value->size, "tombstones 1 and 2 are not");
+	memcpy(bytes + tombstones + 8, bytes + tombstones, 8);
+	expect_refusal("a tombstone twice", bytes, value->size, "tombstones 1 and 2 are not");
 
 	memcpy(bytes, value->bytes, value->size);
-	memcpy(first, bytes + deleted, 8);
-	memcpy(bytes + deleted, bytes + last, 8);
+	memcpy(first, bytes + tombstones, 8);
+	memcpy(bytes + tombstones, bytes + last, 8);
 	memcpy(bytes + last, first, 8);
-	expect_refusal("deleted not ascending", bytes, value->size, "not in ascending order");
+	expect_refusal("tombstones not ascending", bytes, value->size, "not in ascending order");
 
 	memcpy(bytes, value->bytes, value->size);
 	memcpy(bytes + recent + 8, bytes + last, 8);
-	expect_refusal("recent and deleted", bytes, value->size, "recent hash 2 also has a tombstone");
+	expect_refusal("a hash in recent and among the tombstones", bytes, value->size, "recent hash 2 also has a tombstone");
 
 	memcpy(bytes, value->bytes, value->size);
 	bytes[value->filter.slices[2].offset] ^= 4;
@@ -242,7 +241,7 @@ test_lengths(const Value *value)
 	test_end();
 }
 
-/* As large as numbers can claim to be: nothing wraps around. */
+/* The largest possible numbers: no computation wraps around. */
 static void
 test_huge(void)
 {
@@ -279,7 +278,7 @@ test_huge(void)
 	test_end();
 }
 
-/* With only the head at hand, the structure is checked all the same. */
+/* The structure is checked even if only the head is available. */
 static void
 test_head(const Value *value)
 {
@@ -305,7 +304,7 @@ test_head(const Value *value)
 	test_end();
 }
 
-/* Any bit of the head flipped: refused, or a value that is written the same way. */
+/* Flip each bit of the head: the value is rejected, or it is written with the same bytes. */
 static void
 test_flips(const Value *value)
 {
@@ -316,11 +315,11 @@ test_flips(const Value *value)
 	FavProblem	problem;
 	size_t		bit;
 
-	test_begin("format: what is accepted is written as it was read");
+	test_begin("format: an accepted value is written with the same bytes");
 	memcpy(bytes, value->bytes, value->size);
 	for (bit = 0; bit <= 8 * head; bit++)
 	{
-		/* the last time, unchanged */
+		/* the last round is unchanged */
 		if (bit < 8 * head)
 			bytes[bit / 8] ^= (uint8_t) (1 << bit % 8);
 		if (fav_open(&filter, bytes, value->size, value->size, &problem) == FAV_OK)

@@ -1,8 +1,8 @@
 /*
  * test_hash.c
- *		The hash of an element and the bytes of a value are for ever: values are
- *		stored, replicated and compared across machines and versions.  Whoever
- *		makes a test of this file fail needs a new format version.
+ *		The hash of an element and the bytes of a value never change: values are stored,
+ *		replicated and compared across machines and versions.  A change that makes a test
+ *		of this file fail needs a new format version.
  */
 #include <math.h>
 
@@ -40,7 +40,7 @@ test_vectors(void)
 	test_end();
 }
 
-/* The same bytes as another kind are another element. */
+/* The same bytes of another kind are another element. */
 static void
 test_kinds(void)
 {
@@ -99,7 +99,7 @@ test_places(void)
 		CHECK(stride >= 1 && (stride < region_size || region_size == 1));
 		if (region_size > 1)
 		{
-			/* one of the ways to choose two lanes, all as likely */
+			/* all ways to choose two lanes are equally likely */
 			uint64_t	way = (hash & UINT32_MAX) * (region_size * (region_size - 1)) >> 32;
 
 			CHECK(first_lane == way / (region_size - 1) && stride == 1 + way % (region_size - 1));
@@ -115,7 +115,7 @@ test_places(void)
 			CHECK(count == (left < FAV_LANE_WORDS ? left : FAV_LANE_WORDS));
 			for (word = 0; word < FAV_LANE_WORDS; word++)
 			{
-				/* one bit a word, or none; those that are there follow each other */
+				/* at most one bit per word, in consecutive words */
 				CHECK((masks[word] & (masks[word] - 1)) == 0);
 				bits += masks[word] != 0;
 				if (masks[word] != 0)
@@ -143,11 +143,11 @@ check_even(const char *what, const uint32_t *counts, uint32_t cells, uint32_t to
 	for (i = 0; i < cells; i++)
 		chi += (counts[i] - expected) * (counts[i] - expected) / expected;
 
-	/* mean: the degrees of freedom; variance: twice as many */
+	/* mean: the degrees of freedom; variance: twice that */
 	CHECK_THAT(fabs(chi - (cells - 1)) < 6 * sqrt(2.0 * (cells - 1)), "%s: chi squared %.0f of %u", what, chi, cells - 1);
 }
 
-/* Are all places equally likely, in each group? */
+/* Are all positions equally likely, in each group? */
 static void
 test_columns(void)
 {
@@ -195,7 +195,7 @@ test_columns(void)
 	test_end();
 }
 
-/* A value, as a function of its parameters and operations, by its digest. */
+/* The digest of a value with given parameters and operations. */
 static void
 check_value(const char *what, const FavParams *params, int64_t adds, int64_t dels,
 			size_t size, uint64_t digest)

@@ -1,8 +1,8 @@
 /*
  * test_hashset.c
- *		The set of hashes of the aggregates: it is right, and nobody can choose
- *		hashes, or their order, so that it takes much more work or memory than others.
- *		And the bytes as which it travels: whatever they are, reading them is safe.
+ *		The hash set of the aggregates: it is correct, and no choice or order of hashes
+ *		makes it need much more work or memory than others.  Its serialized form: reading
+ *		is safe for any bytes.
  */
 #include "harness.h"
 #include "work.h"
@@ -11,19 +11,18 @@
 #include "../../src/aggregate/state.h"
 
 /*
- * The most steps for each hash (work.h): to sort them once, to add them one by one, and to
- * merge sets of them, in which they were added one by one.  Random hashes take half of that
- * or less.
+ * The most steps per hash (work.h): to sort them once, to add them one by one, and to merge sets
+ * to which they were added one by one.  Random hashes take at most half of that.
  */
 #define MOST_TO_SORT	150
 #define MOST_TO_ADD		200
 #define MOST_TO_MERGE	250
 
-/* The most memory for each distinct hash while they are added, and for small sets besides. */
+/* The most memory per distinct hash during adds, and the constant for small sets. */
 #define MOST_BYTES		16
 #define MOST_SMALL		(16 * 1024)
 
-/* And from one look for a cancel to the next, however many there are. */
+/* The most steps between two checks for interrupts, for any number of hashes. */
 #define MOST_AT_ONCE	4000000
 
 static size_t peak_bytes;
@@ -40,7 +39,7 @@ server_alloc(size_t size)
 	return memory;
 }
 
-/* The server moves large arrays without a second one; so that one is not in the peak. */
+/* The server remaps large arrays without a second copy, so the peak does not include one. */
 void *
 server_realloc(void *memory, size_t size)
 {
@@ -57,7 +56,7 @@ server_realloc(void *memory, size_t size)
 static uint64_t random_state;
 
 /*
- * Hashes that are not as by chance
+ * Hashes that are not random
  */
 static uint64_t
 by_chance(size_t i, size_t count)
@@ -108,7 +107,7 @@ few_different(size_t i, size_t count)
 	return (i % 5) << 62 | i % 3;
 }
 
-/* The first bits by chance, then all the same: every bucket is crowded. */
+/* Random first bits, equal other bits: every bucket is crowded. */
 static uint64_t
 crowded_buckets(size_t i, size_t count)
 {
@@ -124,7 +123,7 @@ one_bucket(size_t i, size_t count)
 	return i % 1000 == 0 ? hash : hash >> 30;
 }
 
-/* In every bucket places that one hash more would make too crowded. */
+/* Every bucket has places that one more hash would overcrowd. */
 static uint64_t
 nearly_crowded(size_t i, size_t count)
 {
@@ -134,7 +133,7 @@ nearly_crowded(size_t i, size_t count)
 
 /*
  * The order that is worst for a quicksort, by McIlroy's adversary ("A Killer
- * Adversary for Quicksort", 1999): numbers get their values while they are
+ * Adversary for Quicksort", 1999).  Numbers get their values while they are
  * sorted, each as late as possible, so that every pivot turns out to be one of the
  * smallest.  The quicksort is PostgreSQL's (Bentley and McIlroy's), which hashset.c
  * used once.
@@ -143,8 +142,8 @@ nearly_crowded(size_t i, size_t count)
 
 static uint32_t *killer;		/* value of each number */
 static uint32_t nknown;
-static uint32_t candidate;		/* for the pivot: what was compared last */
-static bool scanning;			/* in order already?  It must not be */
+static uint32_t candidate;		/* the pivot, probably: the number compared last */
+static bool scanning;			/* is it already in order?  It must not be. */
 
 static int
 compare_late(const uint32_t *a, const uint32_t *b)
@@ -246,7 +245,7 @@ make_killer(size_t count)
 	free(numbers);
 }
 
-/* All in one place, so that they must be sorted by something else. */
+/* All hashes are in one place, so that they must be sorted by comparison. */
 static uint64_t
 worst_for_quicksort(size_t i, size_t count)
 {
@@ -326,7 +325,7 @@ add_each(FavHashSet *set, const uint64_t *hashes, size_t count)
 
 	for (i = 0; i < count; i++)
 	{
-		look();					/* the server does, between rows */
+		look();					/* the server checks between rows */
 		fav_hashset_add(set, hashes[i]);
 	}
 }
@@ -347,7 +346,7 @@ sort_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 	fav_hashset_settle(set);
 }
 
-/* As a state goes from one process to another, where there may be no alignment. */
+/* Send a state as from one process to another, without alignment. */
 static void
 send_to(FavHashSet *set, FavHashSet *other)
 {
@@ -365,7 +364,7 @@ send_to(FavHashSet *set, FavHashSet *other)
 	fav_free(bytes);
 }
 
-/* From sets, as of parallel workers: half, a quarter, ... and then many small ones. */
+/* Merge sets as of parallel workers: half, a quarter, ... and then many small ones. */
 static void
 merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 {
@@ -390,7 +389,7 @@ merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 	fav_hashset_settle(set);
 }
 
-/* Work on a set, within a limit; prints what it took. */
+/* Work on a set within a limit, and print the number of steps. */
 static void
 measure(const char *what, void (*work) (FavHashSet *set, const uint64_t *hashes, size_t count),
 		const uint64_t *hashes, size_t count, uint64_t most)
@@ -447,7 +446,7 @@ test_kind(size_t kind)
 	test_end();
 }
 
-/* So many that a pass without a look for a cancel is too long. */
+/* So many hashes that a pass without a check for interrupts exceeds the limit. */
 static void
 test_looks(void)
 {
@@ -455,7 +454,7 @@ test_looks(void)
 	uint64_t   *hashes = malloc(count * sizeof(uint64_t));
 	size_t		i;
 
-	test_begin("hashset: many hashes, and looks for a cancel");
+	test_begin("hashset: many hashes, with checks for interrupts");
 	for (i = 0; i < count; i++)
 		hashes[i] = by_chance(i, count);
 	measure("added", add_all, hashes, count, MOST_TO_ADD);
@@ -470,7 +469,7 @@ test_looks(void)
 	test_end();
 }
 
-/* A set is read in the middle, and goes on. */
+/* A set is read and then grows further. */
 static void
 test_settled_often(void)
 {
@@ -494,13 +493,13 @@ test_settled_often(void)
 }
 
 /*
- * The bytes of a state
+ * Serialized states
  */
 
 static const char *
 read_exactly(FavAggState *state, const uint8_t *bytes, size_t size)
 {
-	uint8_t    *copy = malloc(size + 1);	/* the sanitizer sees a byte too much */
+	uint8_t    *copy = malloc(size + 1);	/* the sanitizer detects a read of one byte too many */
 	size_t		used = 0;
 	const char *problem;
 
@@ -538,7 +537,7 @@ test_state(void)
 	size_t		i;
 	int			round;
 
-	test_begin("hashset: the bytes of a state");
+	test_begin("hashset: serialized states");
 	fav_state_init(&state, &DEFAULT_PARAMS, NULL);
 	fav_hashset_add(&state.set, UINT64_MAX);
 	fav_hashset_add(&state.set, UINT64_C(0x0123456789abcdef));
@@ -560,7 +559,7 @@ test_state(void)
 				   "byte %zu may be %d", wrong[i].at, wrong[i].byte);
 	}
 
-	/* by chance: whatever is accepted can be written again, and is the same */
+	/* random changes: an accepted state is written with the same bytes */
 	for (round = 0; round < 100000; round++)
 	{
 		uint8_t		again[sizeof(bytes)];

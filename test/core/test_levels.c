@@ -2,13 +2,13 @@
  * test_levels.c
  *		The levels of an attached filter: random changes, compared with an exact set.
  *
- * A life here is that of one key: elements come and go, recent is pushed when it is full,
- * and base is built anew when middle is.  At any moment
+ * A run follows one key.  Elements are inserted and removed, recent is pushed into middle
+ * when it is full, and base is rebuilt when middle is full.  At any moment
  *
  *		- every element of the set is reported (no false negatives);
- *		- an element is not reported right after it has gone;
- *		- the stack answers as the levels do, is a valid value, and counts alike;
- *		- others are reported at most as often as promised.
+ *		- an element is not reported right after its removal;
+ *		- the stack is a valid value with the same answers and the same count;
+ *		- other elements are reported at most as often as promised.
  *
  * Usage: test_levels [rounds [seed]]
  */
@@ -52,7 +52,7 @@ levels_of(const Life *life)
 	return levels;
 }
 
-/* A level becomes what the editor has made. */
+/* Replace a level by the result of the editor. */
 static void
 replace(Value *value, bool *there, FavEditor *editor)
 {
@@ -84,7 +84,7 @@ empty_recent(Life *life)
 	replace(&life->recent, &there, &editor);
 }
 
-/* What fav_base() does. */
+/* Build a base as fav_base() does. */
 static void
 build(Life *life)
 {
@@ -148,7 +148,7 @@ push(Life *life)
 	life->pushes++;
 }
 
-/* An element comes or goes, as reconciling does it. */
+/* Insert or remove an element as reconciling does. */
 static void
 change(Life *life, uint32_t element, bool comes)
 {
@@ -162,7 +162,7 @@ change(Life *life, uint32_t element, bool comes)
 	life->present[element] = comes;
 	if (life->recent.filter.nrecent + life->recent.filter.ntombstones >= FAV_RECENT_MAX)
 	{
-		/* the change is in the set already, and so in a base that is built now */
+		/* the set includes the change already, and so does a base that is built now */
 		push(life);
 		levels = below = levels_of(life);
 	}
@@ -190,7 +190,7 @@ check(Life *life)
 	FavProblem	problem;
 	uint8_t    *tombstones;
 	uint8_t    *bytes;
-	uint32_t	questions = 20000;
+	uint32_t	probes = 20000;
 	double		promised = life->params.error_rate * 1.02;
 	uint32_t	wrong = 0;
 	uint32_t	i;
@@ -211,7 +211,7 @@ check(Life *life)
 		CHECK_THAT(life->has_base || life->has_middle || reported == life->present[i],
 				   "an exact filter is wrong for element %u", i);
 	}
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 	{
 		uint64_t	hash = hash_of(life, (uint64_t) 1 << 40 | next_random(&life->random) >> 20);
 		bool		reported = fav_levels_contain(&levels, hash);
@@ -219,11 +219,14 @@ check(Life *life)
 		wrong += reported;
 		CHECK(reported == fav_contains(&opened, hash));
 	}
-	CHECK_THAT(wrong <= promised * questions + 5 * sqrt(promised * questions) + 1,
-			   "%u false positives in %u questions", wrong, questions);
+	CHECK_THAT(wrong <= promised * probes + 5 * sqrt(promised * probes) + 1,
+			   "%u false positives in %u probes", wrong, probes);
 	off = (int64_t) fav_count(&opened) - (int64_t) life->live;
 
-	/* An element that goes may look present below; one that comes again is counted twice. */
+	/*
+	 * A removed element may look present in a lower level; one that is added again is counted
+	 * twice.
+	 */
 	CHECK_THAT(fabs((double) off) <= 5 + life->live * (0.1 + life->params.error_rate),
 			   "%lld elements are counted, there are %u", (long long) fav_count(&opened), life->live);
 	free(bytes);
@@ -254,7 +257,7 @@ live(double error_rate, uint32_t region_size, uint32_t universe, uint32_t change
 		uint32_t	element = (uint32_t) random_below(&life.random, universe);
 		uint32_t	phase = i * 5 / changes;
 
-		/* grow, churn, shrink, churn, churn; seldom does somebody come who is there */
+		/* grow, churn, shrink, churn, churn; an add of a present element is rare */
 		bool		comes = random_below(&life.random, 100) < (phase == 2 ? 15 : phase == 0 ? 80 : 50);
 
 		if (!comes || !life.present[element] || random_below(&life.random, 50) == 0)
@@ -273,7 +276,7 @@ live(double error_rate, uint32_t region_size, uint32_t universe, uint32_t change
 	test_end();
 }
 
-/* An excluded element is absent, whether it was ever added or not, until it is added. */
+/* An excluded element is absent until it is added again, whether it was ever added or not. */
 static void
 test_exclude(void)
 {
@@ -282,7 +285,7 @@ test_exclude(void)
 	Value		value;
 	uint64_t	i;
 
-	test_begin("levels: an excluded element stays absent, and no other is affected");
+	test_begin("levels: an excluded element is absent, and no other is affected");
 	params.capacity = 1;
 	params.error_rate = 0.2;
 	fav_editor_new(&editor, &params);
@@ -315,7 +318,7 @@ test_mismatch(void)
 	FavFilter	stack;
 	uint8_t    *tombstones;
 
-	test_begin("levels: what does not belong together is not stacked");
+	test_begin("levels: incompatible levels are not stacked");
 	fav_editor_new(&editor, &params);
 	value_from_editor(&recent, &editor);
 	fav_editor_close(&editor);

@@ -1,24 +1,23 @@
 /*
  * test_pauses.c
- *		Whatever takes long pauses, for the program to look for a cancel; and who
- *		leaves at a pause leaves no damage.
+ *		Every long operation pauses, so that the server can check for interrupts, and
+ *		leaving at a pause does no damage.
  *
- * Every operation is done on filters so large that one loop or copy that forgot
- * to pause does more between two pauses than is allowed (work.h says how that is
- * counted).
+ * The filters are so large that a loop or copy without pauses exceeds the limit of work
+ * between two pauses.  work.h describes how work is counted.
  */
 #include "harness.h"
 #include "hash.h"
 #include "work.h"
 
 /*
- * The most steps from one pause to the next.  With pauses there are about half as
- * many at most; on the large sources below each loop takes several times as many.
+ * The most steps between two pauses.  The code takes about half as many at most.  Without
+ * pauses, each loop over the large sources below takes several times as many.
  */
 #define MOST	1500000
 
 /*
- * What operations work on
+ * The filters that operations use
  */
 typedef struct Sources
 {
@@ -27,12 +26,12 @@ typedef struct Sources
 	size_t		nhashes;
 	Value		large;			/* one large slice with every second hash, and a
 								 * full recent */
-	Value		full;			/* the same, but it says that the slice is full */
+	Value		full;			/* the same, with a slice that is marked as full */
 	Value		alike;			/* of the same geometry, with the other hashes */
 	Value		unlike;			/* with the other hashes, half as large */
 	Value		listed;			/* a small slice and many tombstones */
-	Value		shifted;		/* without the first of these */
-	Value		between;		/* with others, one after each of these */
+	Value		shifted;		/* the same without the first tombstone */
+	Value		between;		/* with other tombstones, one after each of these */
 } Sources;
 
 static void
@@ -48,16 +47,16 @@ value_from_filter(Value *value, const FavFilter *filter)
 }
 
 static void
-make_listed(Value *value, const FavFilter *filter, const uint8_t *deleted, size_t count)
+make_listed(Value *value, const FavFilter *filter, const uint8_t *tombstones, size_t count)
 {
 	FavFilter	listed = *filter;
 
-	listed.tombstones = deleted;
+	listed.tombstones = tombstones;
 	listed.ntombstones = (uint32_t) count;
 	value_from_filter(value, &listed);
 }
 
-/* Every second hash from the given one on, and some in recent. */
+/* Every second hash from the given one on, with some of them in recent. */
 static void
 make_half(Value *value, const Sources *sources, const FavParams *params, size_t first, size_t nrecent)
 {
@@ -81,7 +80,7 @@ make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ntombst
 {
 	FavParams	params = {.capacity = capacity, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7};
 	uint64_t	stride = UINT64_MAX / nhashes;
-	uint8_t    *deleted = malloc(8 * ntombstones);
+	uint8_t    *tombstones = malloc(8 * ntombstones);
 	FavFilter	full;
 	FavEditor	editor;
 	Value		small;
@@ -101,20 +100,20 @@ make_sources(Sources *sources, uint64_t capacity, size_t nhashes, size_t ntombst
 	full.slices[0].bits_limit = full.slices[0].bits_set;
 	value_from_filter(&sources->full, &full);
 
-	/* all elements come before all tombstones */
+	/* all elements are less than all tombstones */
 	CHECK(fav_editor_build(&editor, &DEFAULT_PARAMS, sources->hashes, 1000) == FAV_OK);
 	value_from_editor(&small, &editor);
 	fav_editor_close(&editor);
 	stride = (UINT64_MAX - sources->hashes[1000]) / ntombstones;
 	for (i = 0; i < ntombstones; i++)
-		fav_store64(deleted + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
-	make_listed(&sources->listed, &small.filter, deleted, ntombstones);
-	make_listed(&sources->shifted, &small.filter, deleted + 8, ntombstones - 1);
+		fav_store64(tombstones + 8 * i, sources->hashes[1000] + stride * i + random_below(&random, stride / 2));
+	make_listed(&sources->listed, &small.filter, tombstones, ntombstones);
+	make_listed(&sources->shifted, &small.filter, tombstones + 8, ntombstones - 1);
 	for (i = 0; i < ntombstones; i++)
-		fav_store64(deleted + 8 * i, fav_load64(deleted + 8 * i) + stride / 2);
-	make_listed(&sources->between, &small.filter, deleted, ntombstones);
+		fav_store64(tombstones + 8 * i, fav_load64(tombstones + 8 * i) + stride / 2);
+	make_listed(&sources->between, &small.filter, tombstones, ntombstones);
 	value_free(&small);
-	free(deleted);
+	free(tombstones);
 }
 
 static void
@@ -149,11 +148,9 @@ sum_of_sources(const Sources *sources)
 	return sum;
 }
 
-/*
- * The operations.  Each gives a sum of its result, which is the same every time.
- */
+/* The operations.  Each returns a checksum of its result, which is the same every time. */
 
-/* What a server does at the end of an edit. */
+/* Finish an edit as the server does. */
 static uint64_t
 finish(FavEditor *editor)
 {
@@ -179,7 +176,6 @@ do_build(const Sources *sources)
 	return finish(&editor);
 }
 
-/* The same in steps, all of it in one. */
 static uint64_t
 check(const Value *value)
 {
@@ -198,7 +194,7 @@ do_check_blocks(const Sources *sources)
 }
 
 static uint64_t
-do_check_deleted(const Sources *sources)
+do_check_tombstones(const Sources *sources)
 {
 	return check(&sources->listed);
 }
@@ -241,7 +237,7 @@ do_grow(const Sources *sources)
 	return finish(&editor);
 }
 
-/* Many are removed: the hash table grows, and is merged in the end. */
+/* Many tombstones are removed: the hash table grows and is merged at the end. */
 static uint64_t
 do_tabulate(const Sources *sources)
 {
@@ -252,7 +248,7 @@ do_tabulate(const Sources *sources)
 	fav_editor_open(&editor, filter);
 	for (i = 0; i < filter->ntombstones / 5; i++)
 	{
-		/* as whoever makes many changes does */
+		/* as a caller with many changes does */
 		if (i % 4096 == 0)
 			fav_pause();
 		CHECK(fav_tombstones_remove(&editor, fav_load64(filter->tombstones + 8 * (i * UINT64_C(7919) % filter->ntombstones))) == FAV_OK);
@@ -261,14 +257,14 @@ do_tabulate(const Sources *sources)
 	return finish(&editor);
 }
 
-/* One hash goes to the front of the list: all others move. */
+/* One hash is inserted at the front of the list, so all others move. */
 static uint64_t
 do_merge(const Sources *sources)
 {
 	FavEditor	editor;
 
 	fav_editor_open(&editor, &sources->shifted.filter);
-	/* what is in recent, too, is hidden, not cleared */
+	/* an element that is also in recent gets a tombstone, and no bit is cleared */
 	CHECK(fav_editor_add(&editor, sources->hashes[0]) == FAV_OK);
 	CHECK(fav_editor_remove(&editor, sources->hashes[0]) == FAV_OK);
 	return finish(&editor);
@@ -309,19 +305,19 @@ do_unite_unlike(const Sources *sources)
 }
 
 static uint64_t
-do_unite_same_deleted(const Sources *sources)
+do_unite_same_tombstones(const Sources *sources)
 {
 	return unite(&sources->listed, &sources->listed, 1);
 }
 
 static uint64_t
-do_unite_shifted_deleted(const Sources *sources)
+do_unite_shifted_tombstones(const Sources *sources)
 {
 	return unite(&sources->listed, &sources->shifted, 1);
 }
 
 static uint64_t
-do_unite_other_deleted(const Sources *sources)
+do_unite_other_tombstones(const Sources *sources)
 {
 	return unite(&sources->listed, &sources->between, 1);
 }
@@ -335,7 +331,7 @@ static const struct
 {
 	{"build", do_build, true},
 	{"check of blocks", do_check_blocks, true},
-	{"check of tombstones", do_check_deleted, true},
+	{"check of tombstones", do_check_tombstones, true},
 	{"measure", do_measure, true},
 	{"what only reads the head", do_head_measures, false},
 	{"flush", do_flush, true},
@@ -345,9 +341,9 @@ static const struct
 	{"one tombstone removed", do_forget, true},
 	{"union, slices merged", do_unite_alike, true},
 	{"union, slices chained", do_unite_unlike, true},
-	{"union, the same tombstones", do_unite_same_deleted, true},
-	{"union, the same tombstones but one", do_unite_shifted_deleted, true},
-	{"union, other tombstones", do_unite_other_deleted, true},
+	{"union, the same tombstones", do_unite_same_tombstones, true},
+	{"union, the same tombstones but one", do_unite_shifted_tombstones, true},
+	{"union, other tombstones", do_unite_other_tombstones, true},
 };
 
 #define NOPERATIONS (sizeof(operations) / sizeof(operations[0]))
@@ -398,7 +394,7 @@ test_distances(void)
 }
 
 /*
- * Leaving
+ * Leaving at a pause
  */
 static jmp_buf left;
 static unsigned leave_at;
@@ -410,7 +406,7 @@ leave(void)
 		longjmp(left, 1);
 }
 
-/* Is left at the n-th pause; false if there are fewer. */
+/* Leave an operation at its n-th pause.  Returns false if it has fewer. */
 static bool
 leave_operation(size_t i, const Sources *sources, unsigned n, uint64_t expected)
 {
@@ -429,8 +425,8 @@ leave_operation(size_t i, const Sources *sources, unsigned n, uint64_t expected)
 }
 
 /*
- * What was being made is given up, with its memory.  What it was made from is as it
- * was, to the byte, and the next to use it finds it so.
+ * The unfinished result is released with its memory.  The source has the same bytes as before,
+ * and the next operation on it gives the same result.
  */
 static void
 test_leaving(void)

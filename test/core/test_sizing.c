@@ -60,9 +60,8 @@ test_shares(void)
 }
 
 /*
- * The table of the design was made for one big bitmap.  What a slice takes here
- * is up to 5 % more: for bits next to each other, for the slack, and for whole
- * blocks.  That may make one bit more the cheapest.
+ * The table of the design assumes one large bitmap.  A slice takes up to 5 % more: for
+ * correlated bits, for slack, and for whole blocks.  So the best k may be larger by one.
  */
 static void
 test_table(void)
@@ -76,7 +75,7 @@ test_table(void)
 	}			table[] = {{0.05, 3, 0.46, 7.5}, {0.01, 5, 0.51, 11.3}, {0.005, 6, 0.53, 12.9}, {0.001, 8, 0.55, 16.7}};
 	size_t		i;
 
-	test_begin("sizing: k, load and bits an element about as designed");
+	test_begin("sizing: k, load and bits per element are about as designed");
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 	{
 		FavSlice	slice;
@@ -86,16 +85,16 @@ test_table(void)
 		CHECK(fav_size_slice(&slice, table[i].error, 7, 1000000));
 		bits = (double) fav_slice_bytes(&slice, 7) * 8 / 1e6;
 		load = slice.k * fav_slice_capacity(&slice, 7) / (double) fav_slice_bits(&slice, 7);
-		printf("sizing: error %5.2f %%: k %u, load %.3f, %.2f bits an element; designed: %u, %.2f, %.1f\n",
+		printf("sizing: error %5.2f %%: k %u, load %.3f, %.2f bits per element; designed: %u, %.2f, %.1f\n",
 			   100 * table[i].error, slice.k, load, bits, table[i].k, table[i].load, table[i].bits);
 		CHECK_THAT(slice.k == table[i].k || slice.k == table[i].k + 1, "error %g: k %u", table[i].error, slice.k);
 		CHECK_THAT(fabs(load / slice.k / table[i].load * table[i].k - 1) < 0.05, "error %g: load %g", table[i].error, load);
-		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits an element", table[i].error, bits);
+		CHECK_THAT(bits < table[i].bits * 1.05, "error %g: %g bits per element", table[i].error, bits);
 	}
 	test_end();
 }
 
-/* Whatever a filter may ask for gives a slice that can be used. */
+/* Every legal request gives a usable slice. */
 static void
 test_slices(void)
 {
@@ -121,7 +120,7 @@ test_slices(void)
 					CHECK(slice.k >= 1 && slice.k <= FAV_MAX_K && slice.nblocks >= 1);
 					CHECK(slice.bits_limit >= 1 && slice.bits_limit < bits);
 					CHECK(fav_slice_capacity(&slice, region_size) >= (double) capacities[c]);
-					/* what one flush brings fits, even without a collision */
+					/* the hashes of one flush fit, even without a collision */
 					CHECK(slice.bits_limit >= (uint64_t) (FAV_RECENT_MAX - 1) * slice.k + 1);
 					CHECK(slice_error(region_size, slice.k,
 									  slice.k * fav_slice_capacity(&slice, region_size) / (double) bits) < error * 1.001);

@@ -1,11 +1,11 @@
 /*
  * test_slice.c
- *		The functions of a slice, portable and for AVX2, compared with slow ones that follow
- *		docs/FORMAT.md bit by bit; and the membership of whole filters.
+ *		The functions of a slice, portable and AVX2, compared with slow ones that follow
+ *		docs/FORMAT.md bit by bit; and the membership in whole filters.
  */
 #include "harness.h"
 
-/* Slices of random bits, of which so many are set that probes of k bits succeed now and then. */
+/* Slices of random bits, so full that probes of k bits succeed now and then. */
 static void
 make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, uint64_t *random)
 {
@@ -82,7 +82,7 @@ check_find(const char *name, const FavKernels *kernels)
 	uint64_t	answers[2] = {0, 0};
 	uint32_t	run;
 
-	test_begin("find: %s answers as it should", name);
+	test_begin("find: %s gives the right answers", name);
 	for (run = 0; run < 31 * 40; run++)
 	{
 		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
@@ -124,10 +124,10 @@ check_list(const char *name, const FavKernels *kernels)
 	uint64_t	random = 6;
 	uint32_t	count;
 
-	test_begin("list: %s answers as it should", name);
+	test_begin("list: %s gives the right answers", name);
 	for (count = 0; count <= FAV_RECENT_MAX; count++)
 	{
-		/* of the very size, for the sanitizer, and at any address */
+		/* of the exact size, for the sanitizer, and at any address */
 		uint32_t	offset = count % 8;
 		uint8_t    *memory = malloc(8 * count + offset);
 		uint8_t    *recent = memory + offset;
@@ -150,7 +150,7 @@ check_list(const char *name, const FavKernels *kernels)
 	test_end();
 }
 
-/* Bit by bit, as docs/FORMAT.md has it. */
+/* Bit by bit, as in docs/FORMAT.md. */
 static void
 insert_slowly(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
@@ -184,7 +184,7 @@ check_insert(const char *name, const FavKernels *kernels)
 	uint64_t	random = 7;
 	uint32_t	run;
 
-	test_begin("insert: %s sets and marks what it should", name);
+	test_begin("insert: %s sets and marks the right bits", name);
 	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
 	{
 		uint32_t	region_size = 1 + run % FAV_MAX_REGION_SIZE;
@@ -211,7 +211,7 @@ check_insert(const char *name, const FavKernels *kernels)
 	test_end();
 }
 
-/* What is cleared, and that a second removal clears nothing. */
+/* Check the bits that a removal clears, and that a second removal clears nothing. */
 static void
 check_remove(const char *name, const FavKernels *kernels)
 {
@@ -219,7 +219,7 @@ check_remove(const char *name, const FavKernels *kernels)
 	uint32_t	stuck = 0;
 	uint32_t	run;
 
-	test_begin("remove: %s clears what it should, all of it or nothing", name);
+	test_begin("remove: %s clears the right bits, all or none", name);
 	fav_kernels = *kernels;
 	for (run = 0; run < FAV_MAX_REGION_SIZE * FAV_MAX_K; run++)
 	{
@@ -276,7 +276,7 @@ check_remove(const char *name, const FavKernels *kernels)
 	test_end();
 }
 
-/* A pinned element loses no bit, whoever else is removed. */
+/* A pinned element loses no bit, whichever others are removed. */
 static void
 check_pin(void)
 {
@@ -307,7 +307,7 @@ check_pin(void)
 	test_end();
 }
 
-/* The definition of membership, without a short cut. */
+/* The definition of membership, without shortcuts. */
 static bool
 contains_slowly(const FavFilter *filter, uint64_t hash)
 {
@@ -341,7 +341,7 @@ check_contains(const char *name, const FavKernels *kernels)
 	uint64_t	answered[2] = {0, 0};
 	uint32_t	run;
 
-	test_begin("contains: %s answers as it should", name);
+	test_begin("contains: %s gives the right answers", name);
 	fav_kernels = *kernels;
 	for (run = 0; run < 31 * 60; run++)
 	{
@@ -359,7 +359,7 @@ check_contains(const char *name, const FavKernels *kernels)
 		for (i = 0; i < 160; i++)
 			hashes[i] = next_random(&random);
 
-		/* some probes are for recent hashes, some for tombstones, some (made up) for both */
+		/* some probes are for recent hashes, some for tombstones, some (crafted) for both */
 		filter.nrecent = (uint32_t) random_below(&random, 41);
 		filter.ntombstones = run % 3 == 0 ? 0 : (uint32_t) random_below(&random, 41);
 		for (i = 0; i < 40; i++)

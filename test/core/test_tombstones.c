@@ -1,13 +1,13 @@
 /*
  * test_tombstones.c
- *		The tombstones of an editor, compared with a plain list: whatever is added and
- *		removed, in whatever order, evenly spread or chosen to collide.
+ *		The tombstones of an editor, compared with a plain list.  Hashes are added and
+ *		removed in any order, evenly distributed or chosen to collide.
  */
 #include "harness.h"
 
 #define UNIVERSE	30000
 
-/* So many elements the filter says it has. */
+/* The number of elements that the filter states. */
 #define ELEMENTS	1000000
 
 typedef struct Model
@@ -64,7 +64,7 @@ make_hashes(Model *model, Spread spread, uint64_t *random)
 	CHECK(model->hashes[UNIVERSE - 1] == UINT64_MAX);
 }
 
-/* A value whose one slice does not matter: what counts is its list. */
+/* Open a value with one slice, whose bits do not matter, and without tombstones. */
 static void
 open_empty(Model *model)
 {
@@ -108,7 +108,7 @@ change(Model *model, uint32_t i)
 	model->listed[i] = !model->listed[i];
 }
 
-/* Add it, whether it is there or not. */
+/* Add the tombstone, whether it exists or not. */
 static void
 add_again(Model *model, uint32_t i)
 {
@@ -126,7 +126,7 @@ compare_all(Model *model)
 		CHECK_THAT(fav_editor_has_tombstone(&model->editor, model->hashes[i]) == model->listed[i], "hash %u", i);
 }
 
-/* Write it, look at the list, and mostly go on from there. */
+/* Write the value, compare its list, and mostly continue from there. */
 static void
 reopen(Model *model, bool go_on)
 {
@@ -135,7 +135,7 @@ reopen(Model *model, bool go_on)
 	uint32_t	at = 0;
 	uint32_t	i;
 
-	/* once more than there is memory for */
+	/* once with too little memory */
 	fail_allocation(go_on ? 1 : 0);
 	if (fav_editor_finish(&model->editor, &filter) != FAV_OK)
 	{
@@ -201,7 +201,7 @@ test_model(Spread spread, uint64_t seed)
 	test_end();
 }
 
-/* Chosen hashes may collide: the table is emptied before that makes it slow. */
+/* Chosen hashes may collide: the table is merged before it becomes slow. */
 static void
 test_collisions(void)
 {
@@ -243,7 +243,7 @@ test_collisions(void)
 	test_end();
 }
 
-/* Every allocation that a change needs fails once: the set is as it was. */
+/* Every allocation of a change fails once, and the set is unchanged. */
 static void
 test_no_memory(void)
 {
@@ -253,7 +253,7 @@ test_no_memory(void)
 	Spread		spread;
 	uint32_t	i;
 
-	test_begin("tombstones: out of memory, a change fails and leaves all as it was");
+	test_begin("tombstones: out of memory, a change fails and changes nothing");
 	for (spread = EVEN; spread <= MIXED; spread++)
 	{
 		make_hashes(model, spread, &random);
@@ -297,7 +297,7 @@ test_no_memory(void)
 	test_end();
 }
 
-/* A list that damage has shuffled: what is answered does not matter, but nothing is read or written beyond. */
+/* A damaged, shuffled list may give wrong answers, but no access is out of bounds. */
 static void
 test_damaged(void)
 {
@@ -348,7 +348,7 @@ test_damaged(void)
 	test_end();
 }
 
-/* A union takes what was changed before, and leaves an editor that can be changed again. */
+/* A union includes earlier changes of the editor, and the editor can be changed again. */
 static void
 test_union(void)
 {
@@ -377,7 +377,7 @@ test_union(void)
 		CHECK(fav_editor_finish(&other->editor, &filter) == FAV_OK);
 		CHECK(fav_editor_union(&model->editor, filter) == FAV_OK);
 
-		/* what the other side contains, or seems to, is not deleted any more */
+		/* an element that the other side reports loses its tombstone */
 		for (i = 0; i < most; i++)
 		{
 			model->listed[i] = !fav_contains(filter, model->hashes[i]);
@@ -392,7 +392,7 @@ test_union(void)
 		fav_editor_close(&model->editor);
 		fav_editor_close(&other->editor);
 
-		/* a change that was taken back leaves an empty table */
+		/* a change that was undone leaves an empty table */
 		open_empty(model);
 		open_empty(other);
 		change(model, 5);
@@ -411,8 +411,9 @@ test_union(void)
 }
 
 /*
- * Without slices a short list has the newest first, as many edits of one change or one of
- * many.  A longer list ascends, and so does any beside slices.
+ * Without slices, a short list is ordered newest first, whether one edit makes all changes or
+ * many edits make one each.  A longer list ascends, and so does every list of a filter with
+ * slices.
  */
 static void
 test_short(void)

@@ -17,7 +17,7 @@ static uint64_t random_state;
 static uint64_t total_operations;
 static unsigned unions;
 static unsigned merged;			/* unions with fewer slices than both sides had */
-static unsigned refused;		/* more slices than one filter can have */
+static unsigned refused;		/* unions with more slices than the limit */
 
 /* A filter as bytes, and the exact set. */
 typedef struct Side
@@ -86,18 +86,18 @@ check_members(const Side *side)
 static void
 check_error(const FavFilter *filter)
 {
-	uint32_t	questions = 20000;
-	double		promised = filter->params.error_rate * questions;
+	uint32_t	probes = 20000;
+	double		promised = filter->params.error_rate * probes;
 	uint32_t	wrong = 0;
 	uint32_t	i;
 
-	for (i = 0; i < questions; i++)
+	for (i = 0; i < probes; i++)
 		wrong += fav_contains(filter, hash_of(UNIVERSE + i));
 	CHECK_THAT(wrong <= promised * 1.02 + 5 * sqrt(promised) + 1,
-			   "%u false positives in %u questions, promised are %g", wrong, questions, promised);
+			   "%u false positives in %u probes, promised are %g", wrong, probes, promised);
 }
 
-/* A part of the universe, so that sides overlap fully, partly or not at all. */
+/* A subset of the universe, so that sides overlap fully, partly or not at all. */
 static void
 make_side(Side *side, const FavParams *params)
 {
@@ -112,16 +112,16 @@ make_side(Side *side, const FavParams *params)
 	change(side, sizes[random_below(&random_state, 4)], first, count);
 }
 
-/* What was deleted on either side, and is on neither, stays away. */
+/* An element that was deleted on a side and is in neither set is absent. */
 static void
-check_deletes_hold(const FavFilter *deleted_in, const FavFilter *a, const FavFilter *b,
+check_deletes_hold(const FavFilter *side, const FavFilter *a, const FavFilter *b,
 				   const FavFilter *united)
 {
 	uint32_t	i;
 
-	for (i = 0; i < deleted_in->ntombstones; i++)
+	for (i = 0; i < side->ntombstones; i++)
 	{
-		uint64_t	hash = fav_load64(deleted_in->tombstones + 8 * (size_t) i);
+		uint64_t	hash = fav_load64(side->tombstones + 8 * (size_t) i);
 
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			CHECK_THAT(!fav_contains(united, hash), "a deleted hash is back after the union");
@@ -223,7 +223,7 @@ test_refusals(void)
 	test_end();
 }
 
-/* Every allocation of a union fails once: the editor is as it was. */
+/* Every allocation of a union fails once, and the editor is unchanged. */
 static void
 test_no_memory(void)
 {

@@ -1,11 +1,10 @@
 /*
  * work.h
- *		Work, counted instead of timed: the same on every machine, however busy.
+ *		Counts work instead of time: the same on every machine, however busy.
  *
- * Sources that are compiled with WORK (see the Makefile) count a step for every
- * basic block they run through, that is, at least one for each turn of a loop; and
- * as they copy or clear memory by a call, one for four bytes.  A step is about a
- * nanosecond.
+ * Sources that are compiled with WORK (see the Makefile) count one step per basic
+ * block, that is, at least one per iteration of a loop, and one step per four bytes
+ * that are copied or cleared.  A step takes about a nanosecond.
  */
 #ifndef FAV_TEST_WORK_H
 #define FAV_TEST_WORK_H
@@ -17,8 +16,8 @@
 extern uint64_t work_done;
 
 /*
- * Whoever sets a limit is left to by a longjmp when work_done reaches it: what
- * takes for ever fails, and does not take for ever.  0: none.
+ * When work_done reaches the limit, a longjmp returns to the code that set it, so that an
+ * endless loop fails.  0: no limit.
  */
 extern uint64_t work_limit;
 extern jmp_buf work_exceeded;

@@ -1,8 +1,8 @@
 /*
  * server.h
- *		As much of PostgreSQL as hashset.c and state.c need, to be compiled without.
- *		Stands in for fav.h (the Makefile defines FAV_H) and for the headers
- *		in this folder.
+ *		The part of PostgreSQL that hashset.c and state.c need, to compile them without
+ *		the server.  Replaces fav.h (the Makefile defines FAV_H) and the headers in this
+ *		folder.
  */
 #ifndef FAV_TEST_SERVER_H
 #define FAV_TEST_SERVER_H
@@ -28,7 +28,7 @@ typedef void *MemoryContext;
 #define repalloc_huge(memory, size)				server_realloc(memory, size)
 #define pfree(memory)							fav_free(memory)
 
-/* Never NULL, as in the server. */
+/* Never returns NULL, as in the server. */
 extern void *server_alloc(size_t size);
 extern void *server_realloc(void *memory, size_t size);
 
