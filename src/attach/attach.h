@@ -220,8 +220,8 @@ extern void fav_forget_known(void);
 extern void fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base,
 						  Datum *recent);
 extern uint64 fav_insert_filters(FavAttachment *attachment, const char *rows,
-								 const char *filters, const char *conflict, int nkeys,
-								 const Datum *keys);
+								 const char *filters, const char *form, const char *end,
+								 int nkeys, const Datum *keys);
 extern void fav_build_all(FavAttachment *attachment);
 extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
 

@@ -4,17 +4,17 @@
  *
  * The triggers are there already.  So whoever changes pairs of a key writes its filter, and
  * builds it if it is missing, before they commit.  A batch reads a range of keys in one
- * snapshot and inserts the filters that are missing.  A filter that somebody has inserted in the
- * meantime stays.  If the insert succeeds, nobody has committed a change of the filter's keys
- * since the triggers were made; who has yet to commit one will find the filter.
+ * snapshot and inserts the filters that are missing.  If the insert succeeds, nobody has
+ * committed a change of the filter's keys since the triggers were made; who has yet to commit
+ * one will find the filter.  If somebody was faster, the batch is tried again.
  *
  * Every batch is a transaction.  What is done is seen by the filters that are there, so a
  * build that was cut short begins again and passes over them.
  *
  * A batch may have to wait for a filter that another transaction is writing, and it must not make
  * others wait meanwhile for those that it has written.  So it waits for a moment only, and then
- * gives up and tries fewer of them.  A batch of one filter waits as long as it takes: it has
- * nothing that others wait for.
+ * gives up and tries fewer of them.  A batch of one filter waits as long as it takes, because it
+ * has nothing that others wait for, and leaves a filter that is there then as it is.
  *
  * A rebuild first goes through the levels table in the same way and builds each filter anew
  * under its lock.
@@ -111,14 +111,17 @@ find_end(FavAttachment *attachment, const Walk *walk, Datum after, Datum *end)
 }
 
 /*
- * Insert the filters that are missing in a range of keys.  They come in the order of their
- * keys, because those of the source do.
+ * Insert the filters that are missing in a range of keys, in the order of their keys.  In a
+ * first build there are none, and then nothing has to be looked for.  The planner should use the
+ * index of the source and not sort its rows; the costs that tell it so must not start the JIT.
+ * It does not know that groups are in the order of keys, so these are hashed, and sorted then.
  */
 static void
 build_batch(FavAttachment *attachment, Walk *walk)
 {
 	StringInfoData rows;
-	StringInfoData filters;
+	StringInfoData present;
+	const char *missing;
 	Datum		range[2];
 	Datum		keys[FAV_MAX_CONDITION_KEYS];
 	Datum		end = (Datum) 0;
@@ -126,18 +129,18 @@ build_batch(FavAttachment *attachment, Walk *walk)
 
 	set_option("enable_seqscan", "off");
 	set_option("enable_sort", "off");
+	set_option("jit", "off");
 	LockRelationOid(attachment->levels, RowExclusiveLock);
 	initStringInfo(&rows);
-	initStringInfo(&filters);
-	appendStringInfoString(&filters, " WHERE NOT {filter key}{::key} {=} ANY"
-						   " (SELECT l.{key}{::key} FROM ONLY {levels} l WHERE true");
+	initStringInfo(&present);
+	appendStringInfoString(&present, "FROM ONLY {levels} l WHERE true");
 	if (walk->is_begun)
 	{
 		fav_filter_range(attachment, walk->position, range);
 		keys[nkeys++] = range[1];
 		keys[nkeys++] = walk->position;
 		appendStringInfoString(&rows, " AND {k}{::k} {>} $4");
-		appendStringInfoString(&filters, " AND l.{key}{::key} {>} $5");
+		appendStringInfoString(&present, " AND l.{key}{::key} {>} $5");
 	}
 	walk->is_done = !find_end(attachment, walk, walk->is_begun ? range[1] : (Datum) 0, &end);
 	if (!walk->is_done)
@@ -146,12 +149,16 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		keys[nkeys++] = range[1];
 		keys[nkeys++] = end;
 		appendStringInfo(&rows, " AND {k}{::k} {<=} $%d", 2 + nkeys);
-		appendStringInfo(&filters, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
+		appendStringInfo(&present, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
 	}
-	appendStringInfoChar(&filters, ')');
+	missing = psprintf(" WHERE NOT EXISTS (SELECT %s) OR"
+					   " NOT {filter key}{::key} {=} ANY (SELECT l.{key}{::key} %s)",
+					   present.data, present.data);
 	walk->progress.keys += (int64)
-		fav_insert_filters(attachment, rows.data, filters.data,
-						   " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
+		fav_insert_filters(attachment, rows.data, missing,
+						   attachment->share > 0 ? "MATERIALIZED" : "NOT MATERIALIZED",
+						   walk->size > 1 ? " ORDER BY 1" : " ON CONFLICT ({key}) DO NOTHING",
+						   nkeys, keys);
 	if (!walk->is_done)
 	{
 		walk->progress.rows += (int64) walk->size;
@@ -242,8 +249,8 @@ run_batch(Batch batch, Walk *walk)
 static bool
 is_conflict(int code)
 {
-	return code == ERRCODE_LOCK_NOT_AVAILABLE || code == ERRCODE_T_R_DEADLOCK_DETECTED ||
-		code == ERRCODE_T_R_SERIALIZATION_FAILURE;
+	return code == ERRCODE_UNIQUE_VIOLATION || code == ERRCODE_LOCK_NOT_AVAILABLE ||
+		code == ERRCODE_T_R_DEADLOCK_DETECTED || code == ERRCODE_T_R_SERIALIZATION_FAILURE;
 }
 
 /* A batch in a subtransaction.  If it gives up, the next one is smaller. */

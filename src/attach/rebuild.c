@@ -47,11 +47,12 @@ fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base, Datum *r
 /*
  * Insert filters that are built from the source, as far as its rows, and the filters of these
  * in a table s of (key, element), meet conditions.  These may have parameters from $4 on, of
- * the type of filter keys.  Returns how many filters there were.
+ * the type of filter keys.  `form` says whether all filters are built first (MATERIALIZED), and
+ * `end` how they are inserted.  Returns how many filters there were.
  */
 uint64
 fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filters,
-				   const char *conflict, int nkeys, const Datum *keys)
+				   const char *form, const char *end, int nkeys, const Datum *keys)
 {
 	Oid			types[3 + FAV_MAX_CONDITION_KEYS] = {FLOAT8OID, INT8OID};
 	Datum		values[3 + FAV_MAX_CONDITION_KEYS];
@@ -68,15 +69,15 @@ fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filt
 	}
 	return fav_execute_in(InvalidSnapshot, fav_query(attachment, psprintf(
 		"INSERT INTO {levels} ({key}, {base}, {recent})"
+		" WITH a AS %s (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM"
+		"  (SELECT {k} AS key, {e} AS element FROM {source}"
+		"   WHERE {k} IS NOT NULL AND {e} IS NOT NULL%s) s%s GROUP BY 1)"
 		" SELECT b.key, CASE WHEN b.is_large THEN b.filter END,"
 		" CASE WHEN b.is_large THEN $3 ELSE b.filter END FROM"
 		" (SELECT a.key, a.filter,"
 		"  {fav}.fav_count(a.filter) OPERATOR(pg_catalog.>) " CppAsString2(FAV_RECENT_MAX)
-		"  AS is_large FROM"
-		"  (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM"
-		"   (SELECT {k} AS key, {e} AS element FROM {source}"
-		"    WHERE {k} IS NOT NULL AND {e} IS NOT NULL%s) s%s GROUP BY 1 OFFSET 0) a) b%s",
-		rows, filters, conflict)), SPI_OK_INSERT, 3 + nkeys, types, values);
+		"  AS is_large FROM a) b%s",
+		form, rows, filters, end)), SPI_OK_INSERT, 3 + nkeys, types, values);
 }
 
 /* All keys.  As the owner. */
@@ -86,7 +87,7 @@ fav_build_all(FavAttachment *attachment)
 	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
 	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment, "DELETE FROM ONLY {levels}"),
 						  SPI_OK_DELETE, 0, NULL, NULL);
-	(void) fav_insert_filters(attachment, "", "", "", 0, NULL);
+	(void) fav_insert_filters(attachment, "", "", "NOT MATERIALIZED", "", 0, NULL);
 }
 
 /*
