@@ -291,7 +291,9 @@ sub start_again
 		sleep(0.2);
 		if ($end eq 'kill')
 		{
-			my ($status) = $node->psql('postgres', 'SELECT 1');
+			# psql may be gone before the query is written to it
+			my $status = eval { ($node->psql('postgres', 'SELECT 1'))[0] };
+
 			return 1 if defined $status && $status == 0;
 			next;
 		}
