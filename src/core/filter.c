@@ -40,13 +40,6 @@ fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter)
 }
 
 void
-fav_matcher_init(FavMatcher *matcher, const FavFilter *filter)
-{
-	matcher->filter = filter;
-	fav_recent_bits_init(&matcher->recent_bits, filter);
-}
-
-void
 fav_matcher_contains_many(const FavMatcher *matcher, const uint64_t *hashes, size_t count,
 						  bool *answers)
 {

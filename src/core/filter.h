@@ -90,7 +90,12 @@ typedef struct FavMatcher
 	FavRecentBits recent_bits;
 } FavMatcher;
 
-extern void fav_matcher_init(FavMatcher *matcher, const FavFilter *filter);
+static inline void
+fav_matcher_init(FavMatcher *matcher, const FavFilter *filter)
+{
+	matcher->filter = filter;
+	fav_recent_bits_init(&matcher->recent_bits, filter);
+}
 
 /* Is the hash in recent? */
 static inline bool
