@@ -294,14 +294,7 @@ sub start_again
 		sleep(0.2);
 		if ($end eq 'kill')
 		{
-<<<<<<< HEAD
 			return 1 if substr(slurp_file($node->logfile), $before) =~ /ready to accept connections/;
-=======
-			# psql may be gone before the query is written to it
-			my $status = eval { ($node->psql('postgres', 'SELECT 1'))[0] };
-
-			return 1 if defined $status && $status == 0;
->>>>>>> main
 			next;
 		}
 		return 1 if $node->start(fail_ok => 1);
