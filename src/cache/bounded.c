@@ -49,9 +49,9 @@ fav_bounded_open(FavBounded *set, const uint8_t *bytes, size_t available, size_t
 			return MALFORMED(problem, "A capacity of %llu is too small for a table.",
 							 (unsigned long long) set->params.capacity);
 		set->nbuckets = fav_bounded_nbuckets(set->params.capacity);
-		if (set->used < 1 || set->used > set->nbuckets * FAV_BUCKET_SLOTS)
+		if (set->used < 1 || set->used > fav_bounded_nslots(set->params.capacity))
 			return MALFORMED(problem, "The table claims %u elements, but must have 1 to %u.",
-							 set->used, set->nbuckets * FAV_BUCKET_SLOTS);
+							 set->used, fav_bounded_nslots(set->params.capacity));
 	}
 	if (size != fav_bounded_size(set))
 		return MALFORMED(problem, "It has %zu bytes, but the header says %zu.",

@@ -67,7 +67,15 @@ fav_bounded_nbuckets(uint64_t capacity)
 	return (uint32_t) ((capacity + FAV_BUCKET_CAPACITY - 1) / FAV_BUCKET_CAPACITY);
 }
 
-/* The number of elements that always fit. */
+/* The number of elements that a set can have. */
+static inline uint32_t
+fav_bounded_nslots(uint64_t capacity)
+{
+	return capacity <= FAV_BOUNDED_LIST_MAX ? (uint32_t) capacity :
+		fav_bounded_nbuckets(capacity) * FAV_BUCKET_SLOTS;
+}
+
+/* The number of elements that a list can have. */
 static inline uint32_t
 fav_bounded_list_limit(const FavBounded *set)
 {

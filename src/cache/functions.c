@@ -228,8 +228,7 @@ fav_cache_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int32GetDatum((int32) set.params.capacity);
 	values[i++] = Int64GetDatum((int64) set.params.seed);
 	values[i++] = Int32GetDatum((int32) set.used);
-	values[i++] = Int32GetDatum(set.nbuckets > 0 ? (int32) (set.nbuckets * FAV_BUCKET_SLOTS) :
-								(int32) fav_bounded_list_limit(&set));
+	values[i++] = Int32GetDatum((int32) fav_bounded_nslots(set.params.capacity));
 	values[i++] = Int64GetDatum((int64) (VARHDRSZ + fav_bounded_size(&set)));
 	values[i++] = Float8GetDatum(fav_bounded_eviction_rate(&set));
 	Assert(i == lengthof(values));
