@@ -57,7 +57,9 @@ FROM hidden_fav_levels WHERE user_id_group = 0;
 
 -- One element is not a pair
 SELECT fav_contains(filter, 10) FROM hidden_fav;
+\set VERBOSITY terse
 SELECT fav_contains(l, 10) FROM hidden_fav_levels l;
+\set VERBOSITY default
 SELECT fav_contains(fav_add(NULL, 1), 1, 1);
 
 -- INSERT, COPY, UPDATE within a group, to another one, and of neither, DELETE, NULL

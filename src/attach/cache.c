@@ -15,6 +15,7 @@
 #include "catalog/pg_inherits.h"
 #include "commands/trigger.h"
 #include "storage/lmgr.h"
+#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -131,6 +132,7 @@ prepare(Oid schema, Oid levels)
 	attachment->pair = CreateTemplateTupleDesc(2);
 	TupleDescInitEntry(attachment->pair, 1, "key", attachment->key.type, -1, 0);
 	TupleDescInitEntry(attachment->pair, 2, "element", attachment->element.type, -1, 0);
+	TupleDescFinalize(attachment->pair);
 	MemoryContextSwitchTo(old);
 	return attachment;
 }
