@@ -188,7 +188,7 @@ fav_lock_source(FavAttachment *attachment)
 		if (now.owner != attachment->owner)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("table \"%s\" has changed its owner while its filters were behind",
+					 errmsg("owner of table \"%s\" changed while its filters were being written",
 							get_rel_name(attachment->source))));
 	}
 	attachment->is_source_locked = true;

@@ -73,7 +73,7 @@ check_collection(const Collection *collection)
 	if (collection->is_broken)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("the filters of table \"%s\" cannot follow this transaction",
+				 errmsg("the filters of table \"%s\" cannot be kept in this transaction",
 						get_rel_name(collection->attachment->source)),
 				 errdetail("There was no space for the pairs that it has touched.")));
 }
@@ -333,7 +333,7 @@ reconcile_collection(Collection *collection)
 	if (!has_same_types(attachment, collection->attachment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("columns of table \"%s\" changed their types while its filters were behind",
+				 errmsg("columns of table \"%s\" changed their types before its filters were written",
 						get_rel_name(attachment->source))));
 	collection->is_open = false;
 	fav_become_owner(&role, attachment->owner);
