@@ -1,23 +1,19 @@
 # Labels at the ends of the lines of a chart.
 #
-#   awk -v section=S -v ids=I -v names='a;b;c' -v last=X [-v per_size=1] -f labels.awk bench.tsv
+#   awk -v section=S -v ids=I -v names='a;b;c' -v gap=G [-v per_size=1] -f labels.awk bench.tsv
 #
-# prints, for each contender: size, value, label.  The label of a line that ends before size `last`
-# says why.  Values of neighbouring labels are moved apart, by at least the factor `gap`.
+# prints, for each contender, the last size, the value there, and the name.  Values of neighbouring
+# labels are moved apart, by at least the factor `gap`.
 
 BEGIN {
 	FS = OFS = "\t"
 	n = split(names, wanted, ";")
 	for (i = 1; i <= n; i++)
-		rank[wanted[i]] = i
-	if (!gap)
-		gap = 1.2
+		is_wanted[wanted[i]] = 1
 }
 
-$1 == section && $2 == ids && ($4 in rank) {
-	if ($5 == "\\N")
-		too_long[$4] = 1
-	else if ($3 + 0 >= size[$4] + 0) {
+$1 == section && $2 == ids && ($4 in is_wanted) {
+	if ($5 != "\\N" && $3 + 0 >= size[$4] + 0) {
 		size[$4] = $3
 		value[$4] = per_size ? $5 / $3 : $5
 	}
@@ -39,10 +35,8 @@ END {
 				at[i - 1] = middle / sqrt(gap)
 				at[i] = middle * sqrt(gap)
 			}
-	for (i = 1; i <= count; i++) {
-		name = order[i]
-		print size[name], at[i], name (size[name] < last ? " (too slow for more)" : ""), rank[name]
-	}
+	for (i = 1; i <= count; i++)
+		print size[order[i]], at[i], order[i]
 }
 
 function after(a, b) { return size[a] + 0 > size[b] + 0 || (size[a] == size[b] && value[a] > value[b]) }
