@@ -108,6 +108,24 @@ list = "fav;loaded whole;row alone"
 plot for [i=1:items(list)] line("probe", "", item(list, i)) using 1:2 lw width_of(item(list, i)) lc rgb colour_of(item(list, i)) dt dash_of(item(list, i)) pt 7 ps 0.6, \
 	labels("probe", "", list, 1.5, "") using ($1 * 1.15):2:3:(rgb_of(strcol(3))) with labels left noenhanced font ",12" textcolor rgb variable
 
+set output "bench-bounded.svg"
+unset logscale
+set title "The published experiment: 1,000,000 draws from 100,000 values"
+set xlabel "occupied slots of the direct-mapped table, %" textcolor rgb "#333333"
+set ylabel "false negatives, %" textcolor rgb "#333333"
+set format x "%g"
+set format y "%g"
+set xrange [0:80]
+set yrange [-2:100]
+wrong(what, table) = sprintf("< awk -F'\\t' '$1 == \"cache, %s\" && $4 == \"%s\" && $3 < 100 { print $3 \"\\t\" $5 }' %s", what, table, medians)
+plot wrong("false negatives", "direct-mapped, b = 128, 1 MB") using 1:2 ls 6 title "direct-mapped, b = 128, 1 MB" noenhanced, \
+	wrong("false negatives", "fav_cache, 1 MB") using 1:2 ls 1 title "fav_cache, 1 MB" noenhanced, \
+	wrong("false negatives", "fav_cache, 65,536 slots, 393 kB") using 1:2 ls 2 title "fav_cache, 65,536 slots, 393 kB" noenhanced, \
+	wrong("false negatives", "exact LRU, 65,536 elements") using 1:2 ls 3 title "exact LRU, 65,536 elements" noenhanced, \
+	wrong("false negatives", "fav_cache, 8 kB") using 1:2 ls 7 title "fav_cache, 8 kB" noenhanced, \
+	wrong("false negatives", "direct-mapped, b = 1, 8 kB") using 1:2 ls 5 title "direct-mapped, b = 1, 8 kB" noenhanced, \
+	wrong("false positives", "direct-mapped, b = 1, 8 kB") using 1:2 ls 5 dt 2 title "the same: false positives" noenhanced
+
 set output "bench-core.svg"
 unset logscale
 set key outside right center reverse Left spacing 1.25 samplen 1 textcolor rgb "#333333"

@@ -115,12 +115,20 @@ CALL fav_build('others', 'by_time');
 SELECT a.filter, v.keys, v.elements, v.missing, v.stale FROM fav_attachments a, fav_verify(a.source, a.filter::text::name) v ORDER BY a.filter::text;
 CALL fav_build('others', 'by_name', rebuild => true);
 SELECT keys, elements, missing, stale FROM fav_verify('others', 'by_name');
+-- a build that goes on where it was, with little memory
+DELETE FROM by_name_levels WHERE name::text COLLATE "C" > 'n3';
+SET work_mem = '64kB';
+CALL fav_build('others', 'by_name');
+RESET work_mem;
+SELECT keys, elements, missing, stale FROM fav_verify('others', 'by_name');
 SELECT fav_detach('others', filter::text::name) FROM fav_attachments;
 DROP TABLE others;
 DROP DOMAIN label;
 -- without an index there is one batch
 CREATE TABLE plain (k int, e int);
 INSERT INTO plain SELECT i % 100, i FROM generate_series(1, 1000) i;
+CREATE INDEX ON plain USING hash (k);
+CREATE INDEX ON plain (k) WHERE e > 10;
 SELECT fav_attach('plain', 'k', 'e', build => false);
 CALL fav_build('plain');
 CALL fav_build('plain', rebuild => true);

@@ -155,7 +155,7 @@ advise_index(Oid source, const FavColumn *key)
 {
 	if (!fav_has_index_on_key(source, key))
 		ereport(WARNING,
-				(errmsg("table \"%s\" has no index that begins with column \"%s\"",
+				(errmsg("table \"%s\" has no btree index that begins with column \"%s\"",
 						get_rel_name(source), NameStr(key->name)),
 				 errdetail("Each delete, and each rebuild of a filter, will read the whole table."),
 				 errhint("Create an index on the columns of key and element.")));

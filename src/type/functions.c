@@ -239,12 +239,13 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 
 /*
  * Contains.  A NULL filter is empty.  A NULL element gives NULL.  The array forms give the OR
- * or the AND of the single results.
+ * or the AND of the single results.  With is_bounded the filter is a bounded set (fav_cache).
  */
 
 /* The first probe of a filter, and every probe of one that is not toasted. */
 static pg_attribute_always_inline Datum
-contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
+contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
+			   bool is_bounded)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
 	FavExpanded *object;
@@ -253,7 +254,7 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	uint64_t	hash;
 
 	/* The common case, a value in its row: nothing to load. */
-	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
+	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
@@ -270,7 +271,7 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 		hash = fav_hash_argument(fcinfo, kind, element_number, fav_expanded_params(object, kind));
 		PG_RETURN_BOOL(fav_expanded_contains(object, hash));
 	}
-	reader = fav_find_reader(fcinfo, attribute, &local);
+	reader = fav_find_reader(fcinfo, attribute, is_bounded, &local);
 	hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
 	PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 }
@@ -300,14 +301,14 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 
 /* Returns the reader of argument 0 for an array of `count` elements of this kind. */
 static FavReader *
-get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
+get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, bool is_bounded, FavReader *local)
 {
 	FavExpanded *object = fav_find_expanded(PG_GETARG_DATUM(0));
 	FavReader  *reader;
 
 	if (object == NULL)
 	{
-		reader = fav_get_reader(fcinfo, 0, local);
+		reader = fav_get_reader(fcinfo, 0, is_bounded, local);
 		fav_reader_expect(reader, count);
 		return reader;
 	}
@@ -348,7 +349,7 @@ probe_batch(FavReader *reader, FavKind kind, const FavElements *elements, int fr
 
 /* OR (`wanted` is true) or AND (`wanted` is false) over the elements of an array. */
 static inline Datum
-contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
+contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted, bool is_bounded)
 {
 	FavReader	local;
 	FavReader  *reader = NULL;
@@ -361,7 +362,7 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
 		PG_RETURN_NULL();
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-		reader = get_reader(fcinfo, kind, elements.count, &local);
+		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
 	for (from = 0; from < elements.count; from += count)
 	{
 		count = probe_batch(reader, kind, &elements, from, answers);
@@ -398,7 +399,7 @@ make_array(const FavElements *elements, Datum *values, int count)
 
 /* The elements that are not in the filter, in order, without NULLs. */
 static inline Datum
-filter_array(FunctionCallInfo fcinfo, FavKind kind)
+filter_array(FunctionCallInfo fcinfo, FavKind kind, bool is_bounded)
 {
 	FavReader	local;
 	FavReader  *reader = NULL;
@@ -414,7 +415,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 		PG_RETURN_NULL();
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-		reader = get_reader(fcinfo, kind, elements.count, &local);
+		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
 	kept = palloc((Size) elements.count * sizeof(Datum));
 	for (from = 0; from < elements.count; from += count)
 	{
@@ -434,29 +435,39 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 	Datum name(PG_FUNCTION_ARGS) { return call; } \
 	PG_FUNCTION_INFO_V1(name)
 
-#define FAV_CONTAINS_FUNCTION(name, kind, filter_number, element_number) \
+#define FAV_CONTAINS_FUNCTION(name, kind, filter_number, element_number, is_bounded) \
 	static pg_noinline Datum name##_first(PG_FUNCTION_ARGS) \
-	{ return contains_first(fcinfo, kind, filter_number, element_number); } \
+	{ return contains_first(fcinfo, kind, filter_number, element_number, is_bounded); } \
 	FAV_FUNCTION(name, contains_element(fcinfo, kind, filter_number, element_number, name##_first))
 
-#define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
+#define FAV_EDIT_FUNCTIONS(suffix, kind) \
 	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
 	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_remove_many)); \
-	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, fav_editor_exclude_many)); \
-	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1)
+	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, fav_editor_exclude_many))
 
-#define FAV_KIND_FUNCTIONS(suffix, kind) \
-	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
-	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
+#define FAV_EDIT_ARRAY_FUNCTIONS(suffix, kind) \
 	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
 	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_remove_many)); \
-	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, fav_editor_exclude_many)); \
-	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
-	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \
-	FAV_FUNCTION(fav_filter_##suffix, filter_array(fcinfo, kind))
+	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, fav_editor_exclude_many))
+
+/* prefix: fav, or fav_cache for bounded sets */
+#define FAV_PROBE_FUNCTIONS(prefix, suffix, kind, is_bounded) \
+	FAV_CONTAINS_FUNCTION(prefix##_contains_##suffix, kind, 0, 1, is_bounded); \
+	FAV_CONTAINS_FUNCTION(prefix##_contained_##suffix, kind, 1, 0, is_bounded); \
+	FAV_FUNCTION(prefix##_contains_any_##suffix, contains_array(fcinfo, kind, true, is_bounded)); \
+	FAV_FUNCTION(prefix##_contains_all_##suffix, contains_array(fcinfo, kind, false, is_bounded)); \
+	FAV_FUNCTION(prefix##_filter_##suffix, filter_array(fcinfo, kind, is_bounded))
+
+#define FAV_KIND_FUNCTIONS(suffix, kind) \
+	FAV_EDIT_FUNCTIONS(suffix, kind); \
+	FAV_EDIT_ARRAY_FUNCTIONS(suffix, kind); \
+	FAV_PROBE_FUNCTIONS(fav, suffix, kind, false); \
+	FAV_PROBE_FUNCTIONS(fav_cache, suffix, kind, true)
 
 FAV_KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
 FAV_KIND_FUNCTIONS(text, FAV_KIND_TEXT);
 FAV_KIND_FUNCTIONS(uuid, FAV_KIND_UUID);
 FAV_KIND_FUNCTIONS(bytea, FAV_KIND_BYTES);
-FAV_ELEMENT_FUNCTIONS(pair, FAV_KIND_PAIR);
+FAV_EDIT_FUNCTIONS(pair, FAV_KIND_PAIR);
+FAV_CONTAINS_FUNCTION(fav_contains_pair, FAV_KIND_PAIR, 0, 1, false);
+FAV_CONTAINS_FUNCTION(fav_cache_contains_pair, FAV_KIND_PAIR, 0, 1, true);
