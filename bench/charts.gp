@@ -112,19 +112,22 @@ set output "bench-bounded.svg"
 unset logscale
 set title "The published experiment: 1,000,000 draws from 100,000 values"
 set xlabel "occupied slots of the direct-mapped table, %" textcolor rgb "#333333"
-set ylabel "false negatives, %" textcolor rgb "#333333"
-set format x "%g"
-set format y "%g"
+set ylabel "false negatives, % (dotted: false positives)" textcolor rgb "#333333"
+set xtics auto
+set ytics auto
+set format "%g"
 set xrange [0:80]
-set yrange [-2:100]
+set yrange [-2:105]
+set rmargin 35
+array table[6] = ["direct-mapped, b = 1, 8 kB", "direct-mapped, b = 128, 1 MB", "fav_cache, 8 kB", "fav_cache, 65,536 slots, 393 kB", "fav_cache, 1 MB", "exact LRU, 65,536 elements"]
+array table_dash[6] = [1, 1, 1, 1, 1, 3]
+array table_shift[6] = [0, 0, 0, 2.5, 0, -2.5]
+array table_colour[6] = ["#4fb3bf", "#00798c", "#f2b5bd", "#e58a97", "#d1495b", "#777777"]
 wrong(what, table) = sprintf("< awk -F'\\t' '$1 == \"cache, %s\" && $4 == \"%s\" && $3 < 100 { print $3 \"\\t\" $5 }' %s", what, table, medians)
-plot wrong("false negatives", "direct-mapped, b = 128, 1 MB") using 1:2 ls 6 title "direct-mapped, b = 128, 1 MB" noenhanced, \
-	wrong("false negatives", "fav_cache, 1 MB") using 1:2 ls 1 title "fav_cache, 1 MB" noenhanced, \
-	wrong("false negatives", "fav_cache, 65,536 slots, 393 kB") using 1:2 ls 2 title "fav_cache, 65,536 slots, 393 kB" noenhanced, \
-	wrong("false negatives", "exact LRU, 65,536 elements") using 1:2 ls 3 title "exact LRU, 65,536 elements" noenhanced, \
-	wrong("false negatives", "fav_cache, 8 kB") using 1:2 ls 7 title "fav_cache, 8 kB" noenhanced, \
-	wrong("false negatives", "direct-mapped, b = 1, 8 kB") using 1:2 ls 5 title "direct-mapped, b = 1, 8 kB" noenhanced, \
-	wrong("false positives", "direct-mapped, b = 1, 8 kB") using 1:2 ls 5 dt 2 title "the same: false positives" noenhanced
+end(table) = sprintf("< awk -F'\\t' '$1 == \"cache, false negatives\" && $4 == \"%s\" && $3 < 100 && $3 >= x { x = $3; y = $5 } END { print x \"\\t\" y }' %s", table, medians)
+plot for [i=1:6] wrong("false negatives", table[i]) using 1:2 lw 3 lc rgb table_colour[i] dt table_dash[i] pt 7 ps 0.5, \
+	wrong("false positives", table[1]) using 1:2 lw 2 lc rgb table_colour[1] dt 3 pt 7 ps 0.5, \
+	for [i=1:6] end(table[i]) using ($1 + 1.5):($2 + table_shift[i]):(table[i]) with labels left noenhanced font ",12" textcolor rgb table_colour[i]
 
 set output "bench-core.svg"
 unset logscale
