@@ -764,8 +764,8 @@ CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint, shar
 COMMENT ON FUNCTION fav_recent(regclass, float8, bigint, int) IS
 	'an empty filter; as the default of column recent it records the source and the parameters of an attachment';
 
--- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that
--- somebody creates on their own table can reach nothing else.
+-- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that a
+-- user creates by hand can reach only filters of their own tables.
 
 CREATE FUNCTION fav_collect() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;

@@ -135,8 +135,8 @@ check_share(FavAttachment *attachment)
 }
 
 /*
- * A seed where none is given.  Different integers have different hashes, whatever the seed.
- * Others, pairs among them, can be crafted to share one, unless the seed cannot be foreseen.
+ * The default seed.  Different integers have different hashes under any seed.  For all other
+ * kinds of elements collisions can be crafted if the seed is known, so it is random.
  */
 static uint64_t
 choose_seed(FavKind kind)
@@ -243,8 +243,8 @@ fav_attach(PG_FUNCTION_ARGS)
 }
 
 /*
- * fav_detach(source, name).  The filters go, too: from the next write on they would be wrong,
- * and nobody would be told.
+ * fav_detach(source, name).  The filters are dropped, too: the next write would make them wrong
+ * without a sign of it.
  */
 Datum
 fav_detach(PG_FUNCTION_ARGS)

@@ -69,7 +69,7 @@ typedef struct FavDefinition
 {
 	Oid			source;
 	FavParams	params;			/* error rate and seed */
-	int32		share;			/* so many keys share a filter; 0: each has its own */
+	int32		share;			/* this many keys share a filter; 0: each has its own */
 } FavDefinition;
 
 /* What the WHEN clause of a trigger says. */
@@ -102,15 +102,15 @@ typedef struct FavAttachment
 	FavColumn	element;
 	FavKind		kind;			/* of what the filters hold */
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
-	int32		share;			/* so many keys share a filter; 0: each has its own */
+	int32		share;			/* this many keys share a filter; 0: each has its own */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
 	TypeCacheEntry *element_type;
 	TupleDesc	pair;			/* (key, element) */
-	bool		is_source_locked;	/* since the attachment was asked for */
-	bool		is_unique;		/* the source has each pair at most once, */
-	bool		is_unique_known;	/* if somebody has looked */
+	bool		is_source_locked;	/* since this use of the attachment began */
+	bool		is_unique;		/* the source has each pair at most once */
+	bool		is_unique_known;	/* is_unique is set */
 	SPIPlanPtr	plans[FAV_NQUERIES];
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;

@@ -149,9 +149,9 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
  */
 
 /*
- * What hangs on a table of somebody else would run with the rights of the source's owner.
- * After a crash, unlogged filters of a permanent source would be empty.  Rows of a foreign
- * table change where no trigger of ours fires.
+ * Triggers and index expressions of a partition with another owner would run with the rights
+ * of the source's owner.  After a crash, unlogged filters of a permanent source would be empty.
+ * Rows of a foreign table change without our triggers.
  */
 static const FavObstacle *
 check_relation(const FavAttachment *attachment, Oid relation)

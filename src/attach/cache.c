@@ -3,11 +3,11 @@
  *		Attachments that are ready for use.
  *
  * The cache lives in one memory context.  When a table in it changes, the whole context is
- * handed to the transaction, which frees it at its end: somebody further up the stack may
+ * handed to the transaction, which frees it at its end: a function further up the stack may
  * still use an attachment.
  *
- * What is in the cache may be stale by the time it is used, unless the user holds a lock on
- * the levels table: reconciling takes that lock first.
+ * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
+ * takes that lock first.
  */
 #include "attach.h"
 
@@ -169,8 +169,8 @@ fav_attachment_of_levels(Oid schema, Oid levels)
 
 /*
  * Lock the source with its partitions and children before it is read as its owner, and check
- * that none of them was given to somebody else in the meantime.  Once for each use of an
- * attachment: the executor locks them anyway.
+ * that none of them has got another owner in the meantime.  Once for each use of an attachment:
+ * the executor locks them anyway.
  */
 void
 fav_lock_source(FavAttachment *attachment)
@@ -190,7 +190,7 @@ fav_lock_source(FavAttachment *attachment)
 		if (now.owner != attachment->owner)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("table \"%s\" has changed its owner while its filters were behind",
+					 errmsg("owner of table \"%s\" changed while its filters were being written",
 							get_rel_name(attachment->source))));
 	}
 	attachment->is_source_locked = true;
@@ -295,8 +295,8 @@ fav_source_argument(FunctionCallInfo fcinfo)
 }
 
 /*
- * The attachment that (source, ..., name) mean, for the owner of the source.  Locks keep both
- * tables from being handed to somebody else.
+ * The attachment of the arguments (source, ..., name), for the owner of the source.  Locks keep
+ * the owner of both tables from being changed.
  */
 FavAttachment *
 fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)

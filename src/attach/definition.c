@@ -15,7 +15,7 @@
  * follows renames, maps columns to partitions, keeps what is needed from being dropped, and
  * dumps all of it by name.  A trigger alone proves nothing: anybody can make one.
  *
- * Only catalogs are read here.  Nobody's table is opened, and nobody waits for a lock.
+ * This file reads catalogs only.  It opens no table of a user, and waits for no lock.
  */
 #include "attach.h"
 
@@ -155,7 +155,7 @@ read_when_walker(Node *node, WhenWalk *walk)
 	{
 		AttrNumber	number = ((Var *) node)->varattno;
 
-		/* system columns and whole rows are nobody's key or element */
+		/* system columns and whole rows are never a key or an element */
 		if (number <= 0)
 			walk->is_strange = true;
 		else if (walk->when->key == InvalidAttrNumber)

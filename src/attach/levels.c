@@ -82,7 +82,7 @@ level_caches(FunctionCallInfo fcinfo)
 	return fcinfo->flinfo->fn_extra;
 }
 
-/* Recent is in its row, unless somebody else has written it. */
+/* Recent is in its row, unless a user has written it. */
 static void
 open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 {
@@ -137,8 +137,8 @@ get_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 }
 
 /*
- * The definition of core/levels.h, in the order that is fastest where most elements are
- * not there: tombstones matter only if a level below reports the element.
+ * The definition of core/levels.h, in the order that is fastest if most elements are absent:
+ * tombstones matter only if a level below reports the element.
  */
 static pg_attribute_always_inline Datum
 contains_levels(FunctionCallInfo fcinfo, FavKind kind)

@@ -106,8 +106,8 @@ create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape
 /*
  * All triggers of an attachment, as far as they are missing or not enabled.  PostgreSQL
  * clones the row triggers of a partitioned table to its partitions, also to those that are
- * made later.  They fire in replicas, too: filters that are true only in some sessions are
- * of no use.
+ * created later.  They fire in replicas, too: filters that miss the changes of some sessions
+ * are of no use.
  */
 void
 fav_create_triggers(const FavAttachment *attachment)
@@ -142,7 +142,7 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
-/* Can the levels table have a key but once? */
+/* Does an index keep the levels table from having a key twice? */
 static bool
 has_unique_key(Oid levels)
 {
@@ -398,7 +398,7 @@ is_our_function(Oid function, Oid owner, Oid schema)
 
 /*
  * Drop all of an attachment: its triggers, the view, the function and the levels table, by
- * ordinary commands.  Whatever else depends on these stays, and makes this an error.
+ * ordinary commands.  Any other dependent object makes this an error.
  */
 void
 fav_drop_objects(Oid schema, Oid source, Oid levels)
@@ -426,8 +426,8 @@ fav_drop_objects(Oid schema, Oid source, Oid levels)
 }
 
 /*
- * Filters are complete if there is the function to read them with: it is made after the last
- * of them.  Until then a key without a filter might be taken for one without elements.
+ * Filters are complete if the function that reads them exists: it is created after the last
+ * filter.  Before that, a missing filter would be mistaken for an empty one.
  */
 bool
 fav_is_complete(Oid levels)
