@@ -255,6 +255,11 @@ fav_detach(PG_FUNCTION_ARGS)
 	FavRole		role;
 
 	fav_check_owner(source);
+
+	/* the source first, as its writers do, whichever trigger is the first to be dropped */
+	LockRelationOid(source, AccessExclusiveLock);
+	(void) find_all_inheritors(source, AccessExclusiveLock, NULL);
+	fav_check_owner(source);
 	levels = fav_choose_levels(schema, source,
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	fav_check_owner(levels);
