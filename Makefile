@@ -11,7 +11,7 @@ EXTENSION = fav
 MODULE_big = fav
 DATA = fav--1.0.sql
 
-core = build editor filter flush format levels sizing slice slice_avx2 sort tombstones union
+core = build editor filter flush format levels sizing slice slice_avx2 tombstones union
 type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
 cache = bounded functions

@@ -362,7 +362,7 @@ COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'is the filter so bloated that it 
 CREATE FUNCTION fav_stats(
 	fav,
 	OUT format int, OUT elements bigint, OUT kind text, OUT capacity bigint, OUT error_rate float8,
-	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT deleted int,
+	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT tombstones int,
 	OUT bytes bigint, OUT fill float8, OUT estimated_error float8, OUT clean_regions float8,
 	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean
 )

@@ -88,39 +88,15 @@ worth_loading(const FavReader *reader)
 	return size > LARGE_VALUE ? size : size / 4;
 }
 
-/* Load the whole value, of which nothing is loaded yet. */
 static void
-load_at_once(FavReader *reader)
+load_whole(FavReader *reader)
 {
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 	struct varlena *whole = detoast_attr(reader->attribute);
 
 	MemoryContextSwitchTo(old);
 	open_bytes(reader, whole, value_size(reader));
-}
-
-/*
- * Load the whole value, of which the head is loaded.  Unlike detoast_attr(), this aligns the
- * blocks with cache lines, so that no lane crosses a line.
- */
-static void
-load_whole(FavReader *reader)
-{
-	const size_t line = 64;
-	size_t		size = value_size(reader);
-	size_t		to_blocks = VARHDRSZ + (reader->is_bounded ? FAV_BOUNDED_HEADER_SIZE :
-										reader->filter.slices[0].offset);
-	char	   *memory = MemoryContextAllocHuge(reader->context, VARHDRSZ + size + line);
-	struct varlena *whole = (struct varlena *) (TYPEALIGN(line, memory + to_blocks) - to_blocks);
-	Relation	toast = table_open(reader->pointer.va_toastrelid, AccessShareLock);
-
-	Assert(!VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer));
-	SET_VARSIZE(whole, VARHDRSZ + size);
-	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0,
-									 (int32) size, whole);
-	table_close(toast, AccessShareLock);
-	open_bytes(reader, whole, size);
-	reader->is_far = size >= FAR_BYTES && !reader->is_bounded;
+	reader->is_far = value_size(reader) >= FAR_BYTES && !reader->is_bounded;
 	account(reader);
 }
 
@@ -131,7 +107,7 @@ load_first(FavReader *reader)
 	/* blocks of a compressed value cannot be fetched alone */
 	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
 		value_size(reader) <= SMALL_VALUE)
-		load_at_once(reader);
+		load_whole(reader);
 	else
 	{
 		MemoryContext old = MemoryContextSwitchTo(reader->context);

@@ -143,9 +143,7 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, BoundedEdit edit)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (!elements.nulls[i])
-			fav_require(edit(&editor, fav_hash_for(&editor.set.params, kind,
-												   elements.values[i])));
+		fav_require(edit(&editor, fav_hash_for(&editor.set.params, kind, elements.values[i])));
 	}
 	return end_edit(fcinfo, &editor, kind);
 }
