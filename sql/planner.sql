@@ -22,6 +22,10 @@ SELECT rows_expected('SELECT * FROM posts WHERE fav_add(NULL, ARRAY[1, 2, 3]) @>
 SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_add(NULL, ARRAY[1, 2, 3]) @> id');
 SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_contains(fav_new(), id)');
 SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_contains(NULL::fav, id)');
+-- bounded sets
+SELECT rows_expected('SELECT * FROM posts WHERE fav_contains(fav_add(fav_cache_new(10), ARRAY[1, 2, 3]), id)');
+SELECT rows_expected('SELECT * FROM posts WHERE NOT id <@ fav_add(fav_cache_new(10), ARRAY[1, 2, 3])');
+SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_contains(NULL::fav_cache, id)');
 -- arrays
 SELECT rows_expected('SELECT * FROM posts WHERE fav_contains_any((SELECT hidden FROM users WHERE id = 1), ARRAY[id, author])');
 SELECT rows_expected('SELECT * FROM posts WHERE fav_contains_all((SELECT hidden FROM users WHERE id = 1), ARRAY[id, author])');

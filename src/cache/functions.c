@@ -32,8 +32,11 @@ begin_new(FavBoundedEditor *editor, int32 capacity, int64 seed)
 	fav_require(fav_bounded_new(editor, (uint32) capacity, (uint64) seed));
 }
 
-/* Opens argument 0, a value that may be toasted.  With head_only only its header is loaded. */
-static void
+/*
+ * Opens argument 0, which may be toasted, and returns the detoasted value.  With head_only only
+ * the header is loaded.
+ */
+static struct varlena *
 get_bounded(FunctionCallInfo fcinfo, bool head_only, FavBounded *set)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(0);
@@ -46,6 +49,7 @@ get_bounded(FunctionCallInfo fcinfo, bool head_only, FavBounded *set)
 	if (fav_bounded_open(set, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), size,
 						 &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
+	return bytes;
 }
 
 /* The value of an editor.  It remains the editor's. */
@@ -76,14 +80,17 @@ static void
 begin_edit(FunctionCallInfo fcinfo, FavBoundedEditor *editor)
 {
 	FavBounded	set;
+	struct varlena *bytes;
 
 	if (PG_ARGISNULL(0))
 	{
 		begin_new(editor, FAV_DEFAULT_CAPACITY, FAV_DEFAULT_SEED);
 		return;
 	}
-	get_bounded(fcinfo, false, &set);
+	bytes = get_bounded(fcinfo, false, &set);
 	fav_require(fav_bounded_edit(editor, &set));
+	if ((Pointer) bytes != PG_GETARG_POINTER(0))
+		pfree(bytes);
 }
 
 static Datum
@@ -201,7 +208,7 @@ fav_cache_count(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_INT64(0);
-	get_bounded(fcinfo, true, &set);
+	(void) get_bounded(fcinfo, true, &set);
 	PG_RETURN_INT64((int64) set.used);
 }
 
@@ -216,7 +223,7 @@ fav_cache_stats(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "fav_cache_stats must return a record");
-	get_bounded(fcinfo, false, &set);
+	(void) get_bounded(fcinfo, false, &set);
 
 	values[i++] = Int32GetDatum(FAV_BOUNDED_FORMAT_VERSION);
 	if (set.params.kind == FAV_KIND_NONE)
