@@ -95,6 +95,24 @@ plot pick("probe", "", "fav") using 1:2 ls 1 title "fav", \
 	pick("probe", "", "loaded whole") using 1:2 ls 6 title "value loaded whole", \
 	pick("probe", "", "row alone") using 1:2 ls 4 title "row alone"
 
+set output "bench-bounded.svg"
+unset logscale
+set title "The published experiment: 1,000,000 draws from 100,000 values"
+set xlabel "occupied slots of the direct-mapped table, %" textcolor rgb "#333333"
+set ylabel "false negatives, %" textcolor rgb "#333333"
+set format x "%g"
+set format y "%g"
+set xrange [0:80]
+set yrange [-2:100]
+wrong(what, table) = sprintf("< awk -F'\\t' '$1 == \"cache, %s\" && $4 == \"%s\" && $3 < 100 { print $3 \"\\t\" $5 }' %s", what, table, medians)
+plot wrong("false negatives", "direct-mapped, b = 128, 1 MB") using 1:2 ls 6 title "direct-mapped, b = 128, 1 MB" noenhanced, \
+	wrong("false negatives", "fav_cache, 1 MB") using 1:2 ls 1 title "fav_cache, 1 MB" noenhanced, \
+	wrong("false negatives", "fav_cache, 65,536 slots, 393 kB") using 1:2 ls 2 title "fav_cache, 65,536 slots, 393 kB" noenhanced, \
+	wrong("false negatives", "exact LRU, 65,536 elements") using 1:2 ls 3 title "exact LRU, 65,536 elements" noenhanced, \
+	wrong("false negatives", "fav_cache, 8 kB") using 1:2 ls 7 title "fav_cache, 8 kB" noenhanced, \
+	wrong("false negatives", "direct-mapped, b = 1, 8 kB") using 1:2 ls 5 title "direct-mapped, b = 1, 8 kB" noenhanced, \
+	wrong("false positives", "direct-mapped, b = 1, 8 kB") using 1:2 ls 5 dt 2 title "the same: false positives" noenhanced
+
 set output "bench-core.svg"
 unset logscale
 set title "The core alone, 1,000,000 elements"

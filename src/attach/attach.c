@@ -28,7 +28,8 @@ check_source(Oid source)
 	ListCell   *cell;
 	char		kind = get_rel_relkind(source);
 
-	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE)
+	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
+		kind != RELKIND_FOREIGN_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a table", get_rel_name(source)),
@@ -55,7 +56,7 @@ check_source(Oid source)
 		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot attach filters to a table with foreign table \"%s\" in it",
+					 errmsg("cannot attach filters to rows of foreign table \"%s\"",
 							get_rel_name(lfirst_oid(cell))),
 					 errdetail("Changes on the foreign server would not be seen here."),
 					 errhint("Attach the filters on the server that has the rows.")));
@@ -154,7 +155,7 @@ advise_index(Oid source, const FavColumn *key)
 {
 	if (!fav_has_index_on_key(source, key))
 		ereport(WARNING,
-				(errmsg("table \"%s\" has no index that begins with column \"%s\"",
+				(errmsg("table \"%s\" has no btree index that begins with column \"%s\"",
 						get_rel_name(source), NameStr(key->name)),
 				 errdetail("Each delete, and each rebuild of a filter, will read the whole table."),
 				 errhint("Create an index on the columns of key and element.")));

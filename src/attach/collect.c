@@ -499,12 +499,6 @@ fav_collect(PG_FUNCTION_ARGS)
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
 		return PointerGetDatum(NULL);
-	if (data->tg_relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot keep filters of foreign table \"%s\"",
-						RelationGetRelationName(data->tg_relation)),
-				 errhint("Attach the filters on the server that has the rows.")));
 	watch_transactions();
 	has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
 	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);

@@ -7,8 +7,6 @@
  */
 #include "attach.h"
 
-#include "access/htup_details.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -72,34 +70,17 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 Datum
 fav_list_attachments(PG_FUNCTION_ARGS)
 {
+	ReturnSetInfo *result = fav_return_rows(fcinfo);
 	Oid			schema = fav_schema_of_function(fcinfo);
-	FuncCallContext *context;
+	ListCell   *cell;
 
-	if (SRF_IS_FIRSTCALL())
-	{
-		MemoryContext old;
-		TupleDesc	descriptor;
-
-		context = SRF_FIRSTCALL_INIT();
-		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "fav_list_attachments must return records");
-		context->tuple_desc = BlessTupleDesc(descriptor);
-		context->user_fctx = list_attachments(schema);
-		context->max_calls = (uint64) list_length(context->user_fctx);
-		MemoryContextSwitchTo(old);
-	}
-
-	context = SRF_PERCALL_SETUP();
-	for (; context->call_cntr < context->max_calls; context->call_cntr++)
+	foreach(cell, list_attachments(schema))
 	{
 		Datum		values[9];
 		bool		nulls[9] = {false};
 
-		if (describe(schema, list_nth_oid(context->user_fctx, (int) context->call_cntr), values,
-					 nulls))
-			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc,
-																	   values, nulls)));
+		if (describe(schema, lfirst_oid(cell), values, nulls))
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
-	SRF_RETURN_DONE(context);
+	PG_RETURN_NULL();
 }

@@ -452,13 +452,18 @@ fav_choose_view_name(const char *levels)
 	return makeObjectName(levels, NULL, "fav");
 }
 
-/* Filters are complete now, if they have not been before. */
+/*
+ * Filters are complete now, if they have not been before.  The lock keeps two sessions from
+ * saying so at once; writers do not wait for it.
+ */
 void
 fav_complete(const FavAttachment *attachment)
 {
 	Oid			levels = attachment->levels;
-	bool		has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
+	bool		has_view;
 
+	LockRelationOid(levels, ShareUpdateExclusiveLock);
+	has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
 	if (!fav_is_complete(levels))
 		fav_create_readers(attachment,
 						   has_view ? NULL : fav_choose_view_name(get_rel_name(levels)));

@@ -36,7 +36,6 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 
 	editor->filter = *source;
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
-	editor->own_value = NULL;
 	editor->changed = false;
 	if (source->nrecent > 0)
 		memcpy(front, source->recent, 8 * source->nrecent);
@@ -53,8 +52,6 @@ fav_editor_close(FavEditor *editor)
 	for (i = 0; i < FAV_MAX_SLICES; i++)
 		if (editor->own_blocks[i] != NULL)
 			fav_free(editor->own_blocks[i]);
-	if (editor->own_value != NULL)
-		fav_free(editor->own_value);
 	fav_tombstones_close(editor);
 }
 

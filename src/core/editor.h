@@ -18,7 +18,6 @@ typedef struct FavEditor
 {
 	FavFilter	filter;			/* as it is now; its tombstones are complete once finished */
 	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* writable blocks; NULL: the slice is untouched */
-	uint8_t    *own_value;		/* the value of a slice as it was built, or NULL */
 	bool		changed;		/* anything at all, since it was opened */
 	FavTombstones tombstones;
 	FavRecentBits recent_bits;	/* of all that recent has, or had since it was empty */
@@ -64,15 +63,6 @@ extern FavStatus fav_editor_flush(FavEditor *editor);
  */
 extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 								  const uint64_t *hashes, size_t count);
-
-/*
- * The value of a filter that was built and not changed since, after FAV_VALUE_PREFIX bytes for
- * the program that embeds the core.  The caller frees it with fav_free().  NULL for any other
- * filter: it has to be written.
- */
-#define FAV_VALUE_PREFIX	4
-
-extern uint8_t *fav_editor_built_value(FavEditor *editor);
 
 /*
  * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed, region size or

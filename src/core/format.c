@@ -44,13 +44,13 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 		return malformed(problem, "Region size is %u, but must be between 1 and %d.",
 						 filter->params.region_size, FAV_MAX_REGION_SIZE);
 	if (filter->nslices > FAV_MAX_SLICES)
-		return malformed(problem, "The value claims %u slices, but at most %d are possible.",
+		return malformed(problem, "The value has %u slices, but at most %d are possible.",
 						 filter->nslices, FAV_MAX_SLICES);
 	if (bytes[FAV_AT_KIND] > FAV_KIND_PAIR)
 		return malformed(problem, "The kind of its elements is %u, but at most %d is known.",
 						 bytes[FAV_AT_KIND], FAV_KIND_PAIR);
 	if (filter->nrecent > FAV_RECENT_MAX)
-		return malformed(problem, "The value claims %u recent hashes, but at most %d are possible.",
+		return malformed(problem, "The value has %u recent hashes, but at most %d are possible.",
 						 filter->nrecent, FAV_RECENT_MAX);
 	return FAV_OK;
 }
@@ -81,7 +81,7 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 	if (filter->nslices == 0 && filter->elements != 0)
 		return malformed(problem, "A value without slices cannot have elements in them.");
 	if (filter->elements > FAV_MAX_ELEMENTS)
-		return malformed(problem, "The value claims %llu elements, more than a value can hold.",
+		return malformed(problem, "The value has %llu elements, more than a value can hold.",
 						 (unsigned long long) filter->elements);
 	return FAV_OK;
 }
@@ -108,7 +108,7 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 						 number + 1, slice->k, FAV_MAX_K);
 	bits = fav_slice_bits(slice, filter->params.region_size);
 	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
-		return malformed(problem, "Slice %u claims %llu bits set and %llu allowed, but has %llu.",
+		return malformed(problem, "Slice %u records %llu bits set of at most %llu, but has %llu bits.",
 						 number + 1, (unsigned long long) slice->bits_set,
 						 (unsigned long long) slice->bits_limit, (unsigned long long) bits);
 	return FAV_OK;
@@ -213,7 +213,7 @@ check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
 								 data_bytes);
 	}
 	if (bits_set != slice->bits_set)
-		return malformed(problem, "Slice %u claims %llu bits set, but has %llu.", number + 1,
+		return malformed(problem, "Slice %u records %llu bits set, but has %llu.", number + 1,
 						 (unsigned long long) slice->bits_set, (unsigned long long) bits_set);
 	return FAV_OK;
 }

@@ -202,8 +202,6 @@ replace_editor(FavEditor *editor, const FavEditor *next)
 				editor->own_blocks[i] = old.own_blocks[j];
 				old.own_blocks[j] = NULL;
 			}
-	editor->own_value = old.own_value;
-	old.own_value = NULL;
 	fav_tombstones_moved(editor);
 	fav_editor_close(&old);
 }

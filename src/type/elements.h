@@ -71,13 +71,13 @@ fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, const FavPa
 	return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), params->seed);
 }
 
-/* A deconstructed array of elements. */
+/* The elements of an array that are not NULL. */
 typedef struct FavElements
 {
 	ArrayType  *array;
 	Datum	   *values;
-	bool	   *nulls;
 	int			count;
+	bool		is_plain;		/* the values are those in the array: not to be changed */
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;

@@ -171,13 +171,13 @@ test_directory(const Value *value)
 		{"reserved, first byte", FAV_SLICE_AT_RESERVED, 1, 1, "Reserved bytes of slice 2"},
 		{"reserved, second byte", FAV_SLICE_AT_RESERVED + 1, 1, 1, "Reserved bytes of slice 2"},
 		{"reserved, third byte", FAV_SLICE_AT_RESERVED + 2, 1, 1, "Reserved bytes of slice 2"},
-		{"one bit more than set", FAV_SLICE_AT_BITS_SET, 8, set + 1, "Slice 2 claims"},
-		{"one bit less than set", FAV_SLICE_AT_BITS_SET, 8, set - 1, "Slice 2 claims"},
-		{"more bits set than there are", FAV_SLICE_AT_BITS_SET, 8, bits + 1, "Slice 2 claims"},
-		{"2^64 - 1 bits set", FAV_SLICE_AT_BITS_SET, 8, UINT64_MAX, "Slice 2 claims"},
-		{"limit 0", FAV_SLICE_AT_BITS_LIMIT, 8, 0, "Slice 2 claims"},
-		{"limit above the bits", FAV_SLICE_AT_BITS_LIMIT, 8, bits + 1, "Slice 2 claims"},
-		{"limit 2^64 - 1", FAV_SLICE_AT_BITS_LIMIT, 8, UINT64_MAX, "Slice 2 claims"},
+		{"one bit more than set", FAV_SLICE_AT_BITS_SET, 8, set + 1, "Slice 2 records"},
+		{"one bit less than set", FAV_SLICE_AT_BITS_SET, 8, set - 1, "Slice 2 records"},
+		{"more bits set than there are", FAV_SLICE_AT_BITS_SET, 8, bits + 1, "Slice 2 records"},
+		{"2^64 - 1 bits set", FAV_SLICE_AT_BITS_SET, 8, UINT64_MAX, "Slice 2 records"},
+		{"limit 0", FAV_SLICE_AT_BITS_LIMIT, 8, 0, "Slice 2 records"},
+		{"limit above the bits", FAV_SLICE_AT_BITS_LIMIT, 8, bits + 1, "Slice 2 records"},
+		{"limit 2^64 - 1", FAV_SLICE_AT_BITS_LIMIT, 8, UINT64_MAX, "Slice 2 records"},
 	};
 
 	test_begin("format: every number of the slice directory");
@@ -220,7 +220,7 @@ test_lists(const Value *value)
 
 	memcpy(bytes, value->bytes, value->size);
 	bytes[value->filter.slices[2].offset] ^= 4;
-	expect_refusal("a bit of the data changed", bytes, value->size, "Slice 3 claims");
+	expect_refusal("a bit of the data changed", bytes, value->size, "Slice 3 records");
 	free(bytes);
 	test_end();
 }
