@@ -3,6 +3,8 @@
  *		See levels.h.
  */
 #include "levels.h"
+
+#include "dated.h"
 #include "sizing.h"
 
 /* A small middle costs next to nothing and spares a small base frequent rebuilds. */
@@ -14,6 +16,12 @@
  * elements, the sum is smallest where c^2 is this many times the elements of base.
  */
 #define MIDDLE_CAPACITY_FACTOR	80.0
+
+/*
+ * The error of one slice of a sink is the rate divided by this.  Base has up to FAV_MAX_SLICES,
+ * and all slices of middle together have at most a quarter of the rate.
+ */
+#define SINK_SLICES				48
 
 static bool
 excludes(const FavFilter *filter, uint64_t hash)
@@ -68,11 +76,19 @@ FavStatus
 fav_levels_push(FavEditor *middle, const FavFilter *recent)
 {
 	FavStatus	status = FAV_OK;
+	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
 
 	/* oldest first */
+	fav_recent_periods(recent, periods);
 	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
-		status = fav_levels_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
+	{
+		uint64_t	hash = fav_load64(recent->recent + 8 * (size_t) i);
+
+		/* a level below may forget the element too early */
+		status = fav_is_dated(recent) ? fav_editor_add_at(middle, hash, periods[i]) :
+			fav_levels_add(middle, hash);
+	}
 	for (i = recent->ntombstones; i-- > 0 && status == FAV_OK;)
 		status = fav_editor_exclude(middle, fav_load64(recent->tombstones + 8 * (size_t) i));
 	return status == FAV_OK ? fav_editor_flush(middle) : status;
@@ -84,7 +100,36 @@ fits(const FavFilter *level, const FavFilter *recent, FavKind kind)
 	return level == NULL ||
 		(level->nrecent == 0 && level->params.seed == recent->params.seed &&
 		 level->params.region_size == recent->params.region_size &&
+		 level->params.keep == recent->params.keep && level->newest <= recent->newest &&
 		 (fav_is_empty(level) || level->params.kind == kind));
+}
+
+static inline void
+find_newest(const FavFilter *level, int32_t *newest)
+{
+	if (level != NULL && level->newest > *newest)
+		*newest = level->newest;
+}
+
+void
+fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *recent)
+{
+	int32_t		newest = recent->newest;
+
+	find_newest(middle, &newest);
+	find_newest(base, &newest);
+	fav_forget(recent, newest);
+	if (middle != NULL)
+		fav_forget(middle, newest);
+	if (base != NULL)
+		fav_forget(base, newest);
+}
+
+double
+fav_sink_middle_rate(double error_rate, uint32_t keep)
+{
+	return error_rate / SINK_SLICES /
+		(keep > 0 ? fav_first_error(1.0, keep) : fav_error_share(1.0, 0));
 }
 
 /* An empty level does not know its kind. */
