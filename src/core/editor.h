@@ -75,12 +75,6 @@ extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 extern FavStatus fav_editor_union(FavEditor *editor, const FavFilter *other);
 
 /*
- * The same for a later level of one filter (levels.h): its tombstones hold, too, and the
- * error rate stays.
- */
-extern FavStatus fav_editor_absorb(FavEditor *editor, const FavFilter *later);
-
-/*
  * For the files of the editor
  */
 

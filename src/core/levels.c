@@ -17,12 +17,6 @@
  */
 #define MIDDLE_CAPACITY_FACTOR	80.0
 
-/*
- * The error of one slice of a sink is the rate divided by this.  Base has up to FAV_MAX_SLICES,
- * and all slices of middle together have at most a quarter of the rate.
- */
-#define SINK_SLICES				48
-
 static bool
 excludes(const FavFilter *filter, uint64_t hash)
 {
@@ -123,13 +117,6 @@ fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *recent)
 		fav_forget(middle, newest);
 	if (base != NULL)
 		fav_forget(base, newest);
-}
-
-double
-fav_sink_middle_rate(double error_rate, uint32_t keep)
-{
-	return error_rate / SINK_SLICES /
-		(keep > 0 ? fav_first_error(1.0, keep) : fav_error_share(1.0, 0));
 }
 
 /* An empty level does not know its kind. */

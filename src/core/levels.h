@@ -65,12 +65,6 @@ extern FavStatus fav_levels_push(FavEditor *middle, const FavFilter *recent);
 extern void fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *recent);
 
 /*
- * The error rate of a middle whose slices are absorbed into base (fav_editor_absorb()), so that
- * base and middle together stay within error_rate.  Nothing else may be added to that base.
- */
-extern double fav_sink_middle_rate(double error_rate, uint32_t keep);
-
-/*
  * One filter that contains what the three levels contain: slices are chained and lists joined.
  * The result borrows blocks from the levels; the caller frees *tombstones.  FAV_MISMATCH if the
  * levels differ in seed, region size, kind or keep, or if base has lists or middle a recent list,

@@ -140,10 +140,10 @@ union_slices(FavEditor *editor, const FavFilter *other)
 
 /*
  * The tombstones of both that neither contains.  `a` is the filter before its slices were
- * merged.  If b is a later level, its tombstones hide elements of a.
+ * merged.
  */
 static FavStatus
-union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b, bool b_is_later)
+union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
 	uint32_t	na = a->ntombstones;
 	uint32_t	nb = b->ntombstones;
@@ -171,38 +171,27 @@ union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b, bool
 		uint64_t	next_a = in_a < na ? fav_load64(list_a + 8 * (size_t) in_a) : UINT64_MAX;
 		uint64_t	next_b = in_b < nb ? fav_load64(list_b + 8 * (size_t) in_b) : UINT64_MAX;
 		uint64_t	hash = next_a < next_b ? next_a : next_b;
-		bool		is_of_b;
-		bool		is_in_a;
 
 		if (seen++ % FAV_PAUSE_HASHES == 0)
 			fav_pause();
 		in_a += in_a < na && next_a == hash;
-		is_of_b = in_b < nb && next_b == hash;
-		in_b += is_of_b;
-		is_in_a = fav_contains(a, hash);
-		if (fav_contains(b, hash) || (is_in_a && !(b_is_later && is_of_b)))
-			continue;
-		fav_store64(list + 8 * (size_t) kept++, hash);
-		fav_count_out(&editor->filter, is_in_a);
+		in_b += in_b < nb && next_b == hash;
+		if (!fav_contains(a, hash) && !fav_contains(b, hash))
+			fav_store64(list + 8 * (size_t) kept++, hash);
 	}
 	fav_tombstones_replace(editor, list, kept);
 	return FAV_OK;
 }
 
 static FavStatus
-union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b, bool b_is_later)
+union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
 	FavStatus	status = union_slices(editor, b);
 	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
 
 	if (status == FAV_OK)
-		status = union_tombstones(editor, a, b, b_is_later);
-	if (b_is_later)
-	{
-		editor->filter.params.error_rate = a->params.error_rate;
-		editor->filter.params.capacity = a->params.capacity;
-	}
+		status = union_tombstones(editor, a, b);
 
 	/* oldest first, as they came */
 	editor->filter.has_excluded |= b->has_excluded;
@@ -236,8 +225,8 @@ replace_editor(FavEditor *editor, const FavEditor *next)
 	fav_editor_close(&old);
 }
 
-static FavStatus
-unite(FavEditor *editor, const FavFilter *other, bool other_is_later)
+FavStatus
+fav_editor_union(FavEditor *editor, const FavFilter *other)
 {
 	const FavFilter *finished;
 	FavFilter	a;
@@ -262,22 +251,10 @@ unite(FavEditor *editor, const FavFilter *other, bool other_is_later)
 	fav_editor_open(&next, &a);
 	if (fav_is_empty(finished) && !fav_is_empty(other))
 		next.filter.params.kind = other->params.kind;
-	status = union_into(&next, &a, &b, other_is_later);
+	status = union_into(&next, &a, &b);
 	if (status == FAV_OK)
 		replace_editor(editor, &next);
 	else
 		fav_editor_close(&next);
 	return status;
-}
-
-FavStatus
-fav_editor_union(FavEditor *editor, const FavFilter *other)
-{
-	return unite(editor, other, false);
-}
-
-FavStatus
-fav_editor_absorb(FavEditor *editor, const FavFilter *later)
-{
-	return unite(editor, later, true);
 }
