@@ -50,11 +50,11 @@ CREATE CAST (bytea AS fav) WITH FUNCTION fav_from_bytea(bytea);
 
 CREATE FUNCTION fav_new(
 	capacity bigint DEFAULT 1000, error_rate float8 DEFAULT 0.01,
-	region_size int DEFAULT 7, seed bigint DEFAULT 0
+	region_size int DEFAULT 7, seed bigint DEFAULT 0, keep int DEFAULT NULL
 ) RETURNS fav
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
-	'an empty filter; its first slice is sized for the capacity';
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint, int) IS
+	'an empty filter for about so many elements; keep: the number of periods for which it keeps an element';
 
 --
 -- Planner support
@@ -94,6 +94,11 @@ CREATE FUNCTION fav_add(fav, bigint[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, bigint[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, bigint[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -143,6 +148,11 @@ CREATE FUNCTION fav_add(fav, text[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, text[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, text[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, text[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, text) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -192,6 +202,11 @@ CREATE FUNCTION fav_add(fav, uuid[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, uuid[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, uuid[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, uuid[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, uuid) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -241,6 +256,11 @@ CREATE FUNCTION fav_add(fav, bytea[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bytea[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, bytea[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, bytea[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, bytea) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -286,6 +306,11 @@ CREATE FUNCTION fav_add(fav, bigint, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint, bigint) IS 'the filter with the pair';
+CREATE FUNCTION fav_add_at(fav, bigint, bigint, period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, bigint, bigint, int) IS
+	'the dated filter with the pair, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -299,6 +324,12 @@ CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
+
+CREATE FUNCTION fav_expire(fav, period int) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_expire(fav, int) IS
+	'the dated filter without what is too old in this period';
 
 --
 -- Operators.  None of them has an array argument, and fav - text and fav - bytea do not exist:
@@ -364,7 +395,8 @@ CREATE FUNCTION fav_stats(
 	OUT format int, OUT elements bigint, OUT kind text, OUT capacity bigint, OUT error_rate float8,
 	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT tombstones int,
 	OUT bytes bigint, OUT fill float8, OUT estimated_error float8, OUT clean_regions float8,
-	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean
+	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean,
+	OUT keep int, OUT periods bigint, OUT oldest int, OUT newest int
 )
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000;
 COMMENT ON FUNCTION fav_stats(fav) IS 'parameters and condition of a filter';
@@ -373,7 +405,8 @@ CREATE FUNCTION fav_slices(
 	fav,
 	OUT slice int, OUT capacity bigint, OUT blocks int, OUT bits_per_element int,
 	OUT bytes bigint, OUT bits_set bigint, OUT bits_limit bigint, OUT fill float8,
-	OUT estimated_error float8, OUT clean_regions float8, OUT deletable float8
+	OUT estimated_error float8, OUT clean_regions float8, OUT deletable float8,
+	OUT first_period int, OUT last_period int
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 5;
 COMMENT ON FUNCTION fav_slices(fav) IS 'parameters and condition of each slice of a filter';

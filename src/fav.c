@@ -56,6 +56,13 @@ fav_raise(FavStatus status)
 					 errmsg("fav value would exceed the limit of %d slices", FAV_MAX_SLICES),
 					 errhint("Rebuild the filter from its source with fav_agg.")));
 			break;
+		case FAV_UNDATED:
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("dated filter knows no period yet"),
+					 errdetail("An element is added in the newest period of a dated filter."),
+					 errhint("Add the first elements with fav_add_at.")));
+			break;
 		default:
 			elog(ERROR, "unexpected fav status %d", (int) status);
 	}
@@ -81,6 +88,7 @@ fav_default_params(void)
 	params.seed = FAV_DEFAULT_SEED;
 	params.error_rate = FAV_DEFAULT_ERROR_RATE;
 	params.region_size = FAV_DEFAULT_REGION_SIZE;
+	params.keep = 0;
 	params.kind = FAV_KIND_NONE;
 	return params;
 }

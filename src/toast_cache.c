@@ -23,6 +23,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "common/hashfn.h"
+#include "core/dated.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -70,7 +71,20 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	}
 	if (fav_open(&reader->filter, start, available, size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
+	reader->newest = reader->filter.newest;
+	fav_forget(&reader->filter, reader->now);
+	reader->loaded = bytes;
+	reader->size = size;
 	fav_matcher_init(&reader->matcher, &reader->filter);
+}
+
+void
+fav_reader_forget(FavReader *reader, int32 now)
+{
+	if (reader->now == now || !fav_is_dated(&reader->filter))
+		return;
+	reader->now = now;
+	open_bytes(reader, reader->loaded, reader->size);
 }
 
 static inline size_t
@@ -100,6 +114,17 @@ load_whole(FavReader *reader)
 	account(reader);
 }
 
+/* Fetch the head of a value out of line: one TOAST chunk, but for some dated values. */
+static struct varlena *
+fetch_head(struct varlena *attribute)
+{
+	struct varlena *head = detoast_attr_slice(attribute, 0, FAV_PLAIN_HEAD_SIZE);
+
+	if (fav_head_is_longer((const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head)))
+		head = detoast_attr_slice(attribute, 0, FAV_MAX_HEAD_SIZE);
+	return head;
+}
+
 /* Load the head, or the whole value if that costs no more. */
 static void
 load_first(FavReader *reader)
@@ -111,7 +136,7 @@ load_first(FavReader *reader)
 	else
 	{
 		MemoryContext old = MemoryContextSwitchTo(reader->context);
-		struct varlena *head = detoast_attr_slice(reader->attribute, 0, FAV_MAX_HEAD_SIZE);
+		struct varlena *head = fetch_head(reader->attribute);
 
 		MemoryContextSwitchTo(old);
 		open_bytes(reader, head, value_size(reader));
@@ -123,7 +148,7 @@ fav_open_head(FavFilter *filter, struct varlena *attribute)
 {
 	size_t		size = toast_raw_datum_size(PointerGetDatum(attribute)) - VARHDRSZ;
 	bool		apart = VARATT_IS_EXTERNAL_ONDISK(attribute) && size > FAV_MAX_HEAD_SIZE;
-	struct varlena *bytes = apart ? detoast_attr_slice(attribute, 0, FAV_MAX_HEAD_SIZE) :
+	struct varlena *bytes = apart ? fetch_head(attribute) :
 		pg_detoast_datum_packed(attribute);
 	FavProblem	problem;
 
@@ -247,6 +272,7 @@ make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute, b
 	reader->fetched = 0;
 	reader->is_far = false;
 	reader->last_integer = reader->last_step = 0;
+	reader->now = FAV_NO_PERIOD;
 	reader->attribute = MemoryContextAlloc(own, VARSIZE_ANY(attribute));
 	memcpy(reader->attribute, attribute, VARSIZE_ANY(attribute));
 	load_first(reader);
@@ -282,6 +308,7 @@ local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
 {
 	local->is_bounded = is_bounded;
 	attribute = pg_detoast_datum_packed(attribute);
+	local->now = FAV_NO_PERIOD;
 	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
 	return local;
 }

@@ -5,6 +5,7 @@
  */
 #include "fav.h"
 
+#include "core/dated.h"
 #include "core/levels.h"
 #include "type/elements.h"
 #include "toast_cache.h"
@@ -41,7 +42,7 @@ raise_not_levels(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("these values are not the levels of one filter"),
-			 errdetail("All three need the same seed, region size and kind of elements; recent has"
+			 errdetail("All three need the same seed, region size, keep and kind of elements; recent has"
 					   " no slices, base and middle have no recent hashes, and base has no"
 					   " tombstones.")));
 	pg_unreachable();
@@ -74,18 +75,21 @@ level_reader(LevelReaders *below, int number)
 }
 
 static bool
-level_contains(LevelReaders *below, int number, const FavParams *recent, uint64_t hash)
+level_contains(LevelReaders *below, int number, const FavFilter *recent, uint64_t hash)
 {
 	FunctionCallInfo fcinfo = below->fcinfo;
 	FavReader  *reader;
+	const FavParams *params;
 
 	if (PG_ARGISNULL(number))
 		return false;
 	reader = level_reader(below, number);
-	if (unlikely(reader->filter.params.seed != recent->seed ||
-				 (reader->filter.params.kind != recent->kind &&
-				  reader->filter.params.kind != FAV_KIND_NONE)))
+	params = &reader->filter.params;
+	if (unlikely(params->seed != recent->params.seed || params->keep != recent->params.keep ||
+				 (params->kind != recent->params.kind && params->kind != FAV_KIND_NONE)))
 		raise_not_levels();
+	if (unlikely(params->keep > 0))
+		fav_reader_forget(reader, recent->newest);
 	return fav_reader_contains(reader, hash);
 }
 
@@ -102,14 +106,6 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 		fav_raise_corrupted(&problem);
 }
 
-/* NULL is the empty filter, here with the parameters of a level below. */
-static void
-make_empty(FavFilter *recent, const FavParams *params)
-{
-	memset(recent, 0, sizeof(FavFilter));
-	recent->params = *params;
-}
-
 /* The parameters of a level below recent, one that knows its kind if there is one. */
 static bool
 params_below(LevelReaders *below, FavParams *params)
@@ -123,6 +119,18 @@ params_below(LevelReaders *below, FavParams *params)
 	return !PG_ARGISNULL(BASE) || !PG_ARGISNULL(MIDDLE);
 }
 
+/* The newest period of all levels is the present one, in which recent forgets. */
+static void
+find_present(LevelReaders *below, FavFilter *recent)
+{
+	FunctionCallInfo fcinfo = below->fcinfo;
+
+	if (!PG_ARGISNULL(MIDDLE))
+		fav_forget(recent, level_reader(below, MIDDLE)->newest);
+	if (!PG_ARGISNULL(BASE))
+		fav_forget(recent, level_reader(below, BASE)->newest);
+}
+
 /* Recent, which may be NULL or not know its kind.  False: all levels are NULL. */
 static bool
 get_recent(LevelReaders *below, FavFilter *recent)
@@ -134,12 +142,17 @@ get_recent(LevelReaders *below, FavFilter *recent)
 	{
 		if (!params_below(below, &params))
 			return false;
-		make_empty(recent, &params);
-		return true;
+		/* NULL is the empty filter, here with the parameters of a level below */
+		fav_make_empty(recent, &params);
 	}
-	open_recent(fcinfo, recent);
-	if (recent->params.kind == FAV_KIND_NONE && params_below(below, &params))
-		recent->params.kind = params.kind;
+	else
+	{
+		open_recent(fcinfo, recent);
+		if (recent->params.kind == FAV_KIND_NONE && params_below(below, &params))
+			recent->params.kind = params.kind;
+	}
+	if (unlikely(fav_is_dated(recent)))
+		find_present(below, recent);
 	return true;
 }
 
@@ -165,8 +178,8 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) :
 		fav_contains(&recent, hash))
 		PG_RETURN_BOOL(true);
-	in_middle = level_contains(&below, MIDDLE, &recent.params, hash);
-	if (!in_middle && !level_contains(&below, BASE, &recent.params, hash))
+	in_middle = level_contains(&below, MIDDLE, &recent, hash);
+	if (!in_middle && !level_contains(&below, BASE, &recent, hash))
 		PG_RETURN_BOOL(false);
 	if (fav_has_tombstone(&recent, hash))
 		PG_RETURN_BOOL(false);
@@ -240,8 +253,11 @@ fav_stack(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(RECENT))
 		fav_get_argument(fcinfo, RECENT, &recent);
 	else
-		make_empty(&recent.filter, levels.base != NULL ? &base.params : &middle.filter.params);
+		fav_make_empty(&recent.filter,
+					   levels.base != NULL ? &base.params : &middle.filter.params);
 	levels.recent = &recent.filter;
+	fav_levels_forget(PG_ARGISNULL(BASE) ? NULL : &base,
+					  PG_ARGISNULL(MIDDLE) ? NULL : &middle.filter, &recent.filter);
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
 		raise_not_levels();

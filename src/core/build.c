@@ -39,7 +39,7 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 	if (filter->params.capacity < count)
 		filter->params.capacity = count;
 	filter->elements = count;
-	status = fav_size_next_slice(filter, &filter->slices[0]);
+	status = fav_size_next_slice(filter, 0, count, &filter->slices[0]);
 	if (status == FAV_OK)
 		status = build_slice(editor, hashes, count);
 

@@ -5,6 +5,7 @@
 #include "fav.h"
 
 #include "access/htup_details.h"
+#include "core/dated.h"
 #include "core/sizing.h"
 #include "type/elements.h"
 #include "type/expanded.h"
@@ -45,9 +46,11 @@ fav_stats(PG_FUNCTION_ARGS)
 	FavFilter	copy;
 	FavFilter  *filter = &copy;
 	FavMeasure	measure;
-	Datum		values[17];
-	bool		nulls[17] = {false};
+	Datum		values[21];
+	bool		nulls[21] = {false};
 	int			i = 0;
+	int32		oldest;
+	bool		has_periods;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "fav_stats must return a record");
@@ -74,6 +77,16 @@ fav_stats(PG_FUNCTION_ARGS)
 	values[i++] = Float8GetDatum(measure.deletable);
 	values[i++] = Float8GetDatum(fav_bloat(filter));
 	values[i++] = BoolGetDatum(fav_needs_rebuild(filter));
+	values[i] = Int32GetDatum((int32) filter->params.keep);
+	nulls[i++] = !fav_is_dated(filter);
+	oldest = fav_oldest(filter);
+	has_periods = fav_is_dated(filter) && oldest != FAV_NO_PERIOD;
+	values[i] = Int64GetDatum((int64) filter->newest - oldest + 1);
+	nulls[i++] = !has_periods;
+	values[i] = Int32GetDatum(oldest);
+	nulls[i++] = !has_periods;
+	values[i] = Int32GetDatum(filter->newest);
+	nulls[i++] = !fav_is_dated(filter) || filter->newest == FAV_NO_PERIOD;
 	Assert(i == lengthof(values));
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
@@ -92,8 +105,8 @@ fav_slices(PG_FUNCTION_ARGS)
 	{
 		const FavSlice *slice = &filter->slices[number];
 		FavMeasure measure;
-		Datum		values[11];
-		bool		nulls[11] = {false};
+		Datum		values[13];
+		bool		nulls[13] = {false};
 		int			i = 0;
 
 		fav_measure_slice(filter, number, &measure);
@@ -108,6 +121,10 @@ fav_slices(PG_FUNCTION_ARGS)
 		values[i++] = Float8GetDatum(measure.error);
 		values[i++] = Float8GetDatum(measure.clean_regions);
 		values[i++] = Float8GetDatum(measure.deletable);
+		values[i] = Int32GetDatum(slice->first);
+		nulls[i++] = !fav_is_dated(filter);
+		values[i] = Int32GetDatum(slice->last);
+		nulls[i++] = !fav_is_dated(filter);
 		Assert(i == lengthof(values));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
