@@ -221,10 +221,12 @@ fav_attach(PG_FUNCTION_ARGS)
 	key_name = new.share == 0 ? NameStr(new.key.name) :
 		makeObjectName(NameStr(new.key.name), NULL, "group");
 	check_names(new.source, key_name, levels_name);
+	fav_check_distribution(&new);
 	advise_index(new.source, &new.key);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	new.levels = fav_create_levels(&new, key_name, levels_name);
+	fav_prepare_nodes(new.source);
+	fav_create_levels(&new, key_name, levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
 	if (PG_GETARG_BOOL(7))
