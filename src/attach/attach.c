@@ -199,6 +199,7 @@ fav_attach(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element, error_rate and build must not be null")));
 	check_source(new.source);
+	fav_refuse_shard(new.source);
 	find_key(new.source, NameStr(*PG_GETARG_NAME(1)), &new);
 	find_element(new.source, NameStr(*PG_GETARG_NAME(2)), &new);
 	if (new.key.number == new.element.number)
@@ -257,6 +258,7 @@ fav_detach(PG_FUNCTION_ARGS)
 	FavRole		role;
 
 	fav_check_owner(source);
+	fav_refuse_shard(source);
 	levels = fav_choose_levels(schema, source,
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	fav_check_owner(levels);

@@ -194,6 +194,7 @@ extern Oid	fav_find_named(Datum name);
 extern bool fav_is_being_copied(Oid relation);
 extern void fav_refuse_unknown_shard(Oid relation, Oid source);
 extern bool fav_is_distributed(Oid table);
+extern void fav_refuse_shard(Oid source);
 extern void fav_check_distribution(const FavAttachment *attachment);
 extern void fav_distribute_levels(const FavAttachment *attachment, const char *key_name);
 extern void fav_prepare_nodes(Oid source);

@@ -118,11 +118,7 @@ fav_create_triggers(const FavAttachment *attachment)
 	ListCell   *cell;
 	size_t		i;
 
-	if (fav_shell(attachment->source) != attachment->source)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("shard \"%s\" has lost triggers", get_rel_name(attachment->source)),
-				 errhint("Call fav_detach and fav_attach on the coordinator.")));
+	fav_refuse_shard(attachment->source);
 	foreach(cell, family)
 	{
 		Oid			relation = lfirst_oid(cell);

@@ -53,6 +53,30 @@ column_of_row(int number, bool *isnull)
 	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, number, isnull);
 }
 
+/*
+ * A table by its name; InvalidOid if there is none, or if that is not a name.  It may come from
+ * a trigger that anybody has made, and those who look at it must not get an error.
+ */
+static Oid
+find_table(Datum name, Oid schema)
+{
+	List	   *parts;
+
+	if (!SplitIdentifierString(text_to_cstring(DatumGetTextPP(name)), '.', &parts) ||
+		parts == NIL)
+		return InvalidOid;
+	if (list_length(parts) == 2)
+		schema = get_namespace_oid(linitial(parts), true);
+	return OidIsValid(schema) ? get_relname_relid(llast(parts), schema) : InvalidOid;
+}
+
+/* The table that a trigger names. */
+Oid
+fav_find_named(Datum name)
+{
+	return find_table(name, InvalidOid);
+}
+
 /* The shard that Citus gives this name; InvalidOid if it is not on this node. */
 static Oid
 find_shard(Oid shell, int column)
@@ -60,9 +84,7 @@ find_shard(Oid shell, int column)
 	bool		isnull;
 	Datum		name = column_of_row(column, &isnull);
 
-	return isnull ? InvalidOid :
-		get_relname_relid(strVal(llast(textToQualifiedNameList(DatumGetTextPP(name)))),
-						  get_rel_namespace(shell));
+	return isnull ? InvalidOid : find_table(name, get_rel_namespace(shell));
 }
 
 /*
@@ -119,17 +141,6 @@ fav_beside(Oid relation, Oid table)
 	Oid			beside;
 
 	return read_shard(relation, table, &shell, &beside) ? beside : table;
-}
-
-/* A table by its qualified name, as triggers of shards name it; InvalidOid if there is none. */
-Oid
-fav_find_named(Datum name)
-{
-	List	   *names = textToQualifiedNameList(DatumGetTextPP(name));
-	Oid			schema = list_length(names) == 2 ?
-		get_namespace_oid(strVal(linitial(names)), true) : InvalidOid;
-
-	return OidIsValid(schema) ? get_relname_relid(strVal(llast(names)), schema) : InvalidOid;
 }
 
 /*
@@ -210,6 +221,20 @@ fav_refuse_unknown_shard(Oid relation, Oid source)
 				 errhint("Try again, or drop the trigger if somebody else has made it.")));
 }
 
+/* Filters are attached to tables, and go with them. */
+void
+fav_refuse_shard(Oid source)
+{
+	Oid			shell = fav_shell(source);
+
+	if (shell != source)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a shard of table \"%s\"", get_rel_name(source),
+						get_rel_name(shell)),
+				 errhint("Attach and detach filters of the distributed table.")));
+}
+
 /* Refuse what cannot be kept of a distributed source, before anything is changed. */
 void
 fav_check_distribution(const FavAttachment *attachment)
@@ -217,11 +242,6 @@ fav_check_distribution(const FavAttachment *attachment)
 	const char *source = get_rel_name(attachment->source);
 	Distribution distribution;
 
-	if (fav_shell(attachment->source) != attachment->source)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a shard", source),
-				 errhint("Attach the filters to the distributed table.")));
 	if (!read_distribution(attachment->source, &distribution))
 		return;
 	if (!distribution.is_coordinator)
