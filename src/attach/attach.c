@@ -199,6 +199,7 @@ fav_attach(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element, error_rate and build must not be null")));
 	check_source(new.source);
+	fav_refuse_shard(new.source);
 	find_key(new.source, NameStr(*PG_GETARG_NAME(1)), &new);
 	find_element(new.source, NameStr(*PG_GETARG_NAME(2)), &new);
 	if (new.key.number == new.element.number)
@@ -221,10 +222,12 @@ fav_attach(PG_FUNCTION_ARGS)
 	key_name = new.share == 0 ? NameStr(new.key.name) :
 		makeObjectName(NameStr(new.key.name), NULL, "group");
 	check_names(new.source, key_name, levels_name);
+	fav_check_distribution(&new);
 	advise_index(new.source, &new.key);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	new.levels = fav_create_levels(&new, key_name, levels_name);
+	fav_prepare_nodes(new.source);
+	fav_create_levels(&new, key_name, levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
 	if (PG_GETARG_BOOL(7))
@@ -255,6 +258,7 @@ fav_detach(PG_FUNCTION_ARGS)
 	FavRole		role;
 
 	fav_check_owner(source);
+	fav_refuse_shard(source);
 
 	/* the source first, as its writers do, whichever trigger is the first to be dropped */
 	LockRelationOid(source, AccessExclusiveLock);

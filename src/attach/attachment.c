@@ -111,8 +111,10 @@ fav_list_levels(Oid schema, Oid source)
 static bool
 are_called(Oid schema, Oid levels, const char *name)
 {
-	Oid			view = fav_view_of_levels(schema, levels);
+	Oid			view;
 
+	levels = fav_shell(levels);
+	view = fav_view_of_levels(schema, levels);
 	return strcmp(name_of(levels), name) == 0 ||
 		strcmp(OidIsValid(view) ? name_of(view) : fav_choose_view_name(name_of(levels)),
 			   name) == 0;

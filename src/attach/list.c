@@ -25,8 +25,9 @@ list_attachments(Oid schema)
 		const FavTrigger *trigger = lfirst(cell);
 		FavDefinition definition;
 
-		/* a forged trigger on another table is ignored */
-		if (fav_read_definition(schema, trigger->when.levels, &definition) &&
+		/* forged triggers on other tables are ignored, and shards go with their table */
+		if (fav_shell(trigger->relation) == trigger->relation &&
+			fav_read_definition(schema, trigger->when.levels, &definition) &&
 			definition.source == trigger->relation)
 			all = list_append_unique_oid(all, trigger->when.levels);
 	}

@@ -129,6 +129,10 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "'source'") == 0)
 		return quote_literal_cstr(fav_relation_name(attachment->source));
 
+	if (strcmp(word, "::levels") == 0)
+		return fav_is_distributed(attachment->source) ? "::pg_catalog.text" :
+			"::pg_catalog.regclass";
+
 	/* columns of the source */
 	if (strcmp(word, "k") == 0)
 		return quote_identifier(NameStr(attachment->key.name));

@@ -101,6 +101,9 @@ fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 		(get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated));
 	FavRole		role;
 
+	/* whoever truncates a distributed table truncates its filters, too */
+	if (fav_shell(truncated) != truncated)
+		return;
 	if (!is_whole)
 		fav_lock_source(attachment);
 	fav_become_owner(&role, attachment->owner);
