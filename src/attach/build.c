@@ -238,7 +238,7 @@ run_batch(Batch batch, Walk *walk)
 	if (attachment->levels != walk->levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("the filters of table \"%s\" were attached again while they were being built",
+				 errmsg("the filters of table \"%s\" were attached again during the build",
 						get_rel_name(attachment->source))));
 	fav_become_owner(&role, attachment->owner);
 	if (walk->size > 1)

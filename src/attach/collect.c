@@ -333,7 +333,7 @@ reconcile_collection(Collection *collection)
 	if (!has_same_types(attachment, collection->attachment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("columns of table \"%s\" changed their types before its filters were written",
+				 errmsg("columns of table \"%s\" have changed their types in the meantime",
 						get_rel_name(attachment->source))));
 	collection->is_open = false;
 	fav_become_owner(&role, attachment->owner);

@@ -158,7 +158,8 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 						 number + 1, slice->k, FAV_MAX_K);
 	bits = fav_slice_bits(slice, filter->params.region_size);
 	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
-		return malformed(problem, "Slice %u records %llu bits set of at most %llu, but has %llu bits.",
+		return malformed(problem,
+						 "Slice %u records %llu bits set of at most %llu, but has %llu bits.",
 						 number + 1, (unsigned long long) slice->bits_set,
 						 (unsigned long long) slice->bits_limit, (unsigned long long) bits);
 	if (slice->first > slice->last || slice->last > filter->newest ||
