@@ -42,8 +42,8 @@ raise_not_levels(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("these values are not the levels of one filter"),
-			 errdetail("All three need the same seed, region size, keep and kind of elements; recent has"
-					   " no slices, base and middle have no recent hashes, and base has no"
+			 errdetail("All three need the same seed, region size, keep and kind of elements; recent"
+					   " has no slices, base and middle have no recent hashes, and base has no"
 					   " tombstones.")));
 	pg_unreachable();
 }

@@ -86,10 +86,11 @@ parse_runs(const FavFilter *filter, FavProblem *problem)
 		if (fav_run_count(filter, i) == 0)
 			return malformed(problem, "Run %u of recent hashes is empty.", i + 1);
 		if (i > 0 && period >= fav_run_period(filter, i - 1))
-			return malformed(problem, "The periods of the runs %u and %u do not descend.", i, i + 1);
+			return malformed(problem, "The periods of the runs %u and %u do not descend.",
+							 i, i + 1);
 		if (period > filter->newest || fav_is_too_old(filter, period, filter->newest))
-			return malformed(problem, "Period %d of recent hashes is not among the last %u up to %d.",
-							 period, filter->params.keep, filter->newest);
+			return malformed(problem,
+							 "Period %d of recent hashes is not among the last %u up to %d.", period, filter->params.keep, filter->newest);
 	}
 	if (fav_is_dated(filter) && count != filter->nrecent)
 		return malformed(problem, "The runs have %u recent hashes, but the value has %u.", count,
