@@ -90,7 +90,8 @@ parse_runs(const FavFilter *filter, FavProblem *problem)
 							 i, i + 1);
 		if (period > filter->newest || fav_is_too_old(filter, period, filter->newest))
 			return malformed(problem,
-							 "Period %d of recent hashes is not among the last %u up to %d.", period, filter->params.keep, filter->newest);
+							 "Period %d of recent hashes is not among the last %u up to %d.",
+							 period, filter->params.keep, filter->newest);
 	}
 	if (fav_is_dated(filter) && count != filter->nrecent)
 		return malformed(problem, "The runs have %u recent hashes, but the value has %u.", count,
