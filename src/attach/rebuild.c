@@ -101,7 +101,7 @@ fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 		(get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated));
 	FavRole		role;
 
-	/* whoever truncates a distributed table truncates its filters, too */
+	/* TRUNCATE of a distributed table also truncates its filters */
 	if (fav_shell(truncated) != truncated)
 		return;
 	if (!is_whole)
