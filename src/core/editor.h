@@ -117,7 +117,7 @@ extern bool fav_slice_is_uneven(const FavFilter *filter, uint32_t i);
 
 /*
  * The number of elements in the slices changes when an element becomes visible in them or
- * ceases to be.  It is an estimate: an add that meets a false positive is taken for a re-add.
+ * ceases to be.  It is an estimate: adding a false positive counts as adding an element again.
  */
 static inline void
 fav_count_in(FavFilter *filter)
