@@ -20,7 +20,7 @@ fav_bounded_open(FavBounded *set, const uint8_t *bytes, size_t available, size_t
 	if (size < FAV_BOUNDED_HEADER_SIZE || available < FAV_BOUNDED_HEADER_SIZE)
 		return MALFORMED(problem, "It has %zu bytes, less than the header.", size);
 	if (bytes[FAV_BOUNDED_AT_FORMAT] != FAV_BOUNDED_FORMAT)
-		return MALFORMED(problem, "The first byte is %u, but only %u is known.",
+		return MALFORMED(problem, "The first byte is %u, but only %d is known.",
 						 bytes[FAV_BOUNDED_AT_FORMAT], FAV_BOUNDED_FORMAT);
 	form = bytes[FAV_BOUNDED_AT_FORM];
 	if (form > 1 || bytes[FAV_BOUNDED_AT_RESERVED] != 0)
