@@ -167,6 +167,10 @@ missing_drivers()
 		echo libpostgresql-jdbc-java default-jdk-headless
 	ruby -e 'require "pg"' || echo ruby-pg
 	php -r 'exit(extension_loaded("pdo_pgsql") ? 0 : 1);' >&2 || echo php-cli php-pgsql
+	[[ -d /usr/share/gocode/src/github.com/lib/pq ]] && command -v go >&2 ||
+		echo golang-go golang-github-lib-pq-dev
+	/usr/bin/python3 -c 'import sqlalchemy, psycopg2' || echo python3-sqlalchemy python3-psycopg2
+	ruby -e 'require "active_record"' || echo ruby-activerecord
 } 2>/dev/null
 
 # A failure here does not fail the run: t/drivers.pl skips missing drivers.
