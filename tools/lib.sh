@@ -110,10 +110,23 @@ apt_install()
 	no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf
 	mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' >"$no_cluster"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-		-o DPkg::Lock::Timeout=600 "$@" </dev/null >"$work/apt.log" 2>&1 || status=$?
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+		-o DPkg::Lock::Timeout=600 "$@" </dev/null 2>&1 | tee "$work/apt.log" | show_latest || status=$?
 	allow_clusters
 	return "$status"
+}
+
+# Show on a terminal what a long command is doing: the latest line of its output, in one line.
+show_latest()
+{
+	local line
+
+	[[ -t 1 ]] || { cat >/dev/null; return; }
+	while IFS= read -r line
+	do
+		printf '\r\e[K   %s%.70s%s' "$dim" "$line" "$plain"
+	done
+	printf '\r\e[K'
 }
 
 allow_clusters()
@@ -139,6 +152,7 @@ require_packages()
 			die "please install (these are Debian's names): ${packages[*]}"
 		fi
 		headline 'installing what is missing'
+		note 'reading the lists of packages'
 		apt-get update -qq </dev/null || die 'apt-get update failed'
 		has_fresh_lists=yes
 		# Try again: only a fresh list knows which PostgreSQL is the default.
