@@ -15,7 +15,7 @@ core = build editor filter flush format levels sizing slice slice_avx2 sort tomb
 type = compare elements expanded functions io stats support union
 aggregate = agg hashset state union
 attach = attach attachment build cache collect columns definition levels list mapping objects \
-	owner progress queries rebuild reconcile verify
+	owner progress queries rebuild reconcile rows sink verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

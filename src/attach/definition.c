@@ -6,6 +6,7 @@
  * column recent is an empty filter:
  *
  *		fav_recent('hidden_posts'::regclass, 0.01, 0, 0)
+ *		fav_sink_recent('seen'::regclass, 0.01, 0)
  *
  * Only the owner of the table can write that, it costs nothing when rows are written, and a
  * dump restores it together with the table.
@@ -34,6 +35,7 @@
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_recent);
+PG_FUNCTION_INFO_V1(fav_sink_recent);
 
 static Oid
 function_oid(Oid schema, const char *name, int nargs, Oid *types)
@@ -71,6 +73,13 @@ fav_recent(PG_FUNCTION_ARGS)
 	return fav_make_recent(&params);
 }
 
+/* fav_sink_recent(source, error_rate, seed): an empty filter of a sink */
+Datum
+fav_sink_recent(PG_FUNCTION_ARGS)
+{
+	return fav_recent(fcinfo);
+}
+
 /* The default of a column; NULL if it has none. */
 static Node *
 read_default(Oid relation, AttrNumber number)
@@ -106,12 +115,16 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 {
 	Oid			types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT4OID};
 	Node	   *expression = read_default(levels, FAV_LEVELS_RECENT);
-	Datum		values[4];
+	Datum		values[4] = {0};
+	Oid			function;
 	ListCell   *cell;
 	int			i = 0;
 
-	if (expression == NULL || !IsA(expression, FuncExpr) ||
-		((FuncExpr *) expression)->funcid != function_oid(schema, "fav_recent", 4, types))
+	if (expression == NULL || !IsA(expression, FuncExpr))
+		return false;
+	function = ((FuncExpr *) expression)->funcid;
+	definition->is_sink = function == function_oid(schema, "fav_sink_recent", 3, types);
+	if (!definition->is_sink && function != function_oid(schema, "fav_recent", 4, types))
 		return false;
 	foreach(cell, ((FuncExpr *) expression)->args)
 	{
@@ -125,7 +138,7 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
-	definition->share = DatumGetInt32(values[3]);
+	definition->share = definition->is_sink ? 0 : DatumGetInt32(values[3]);
 	return definition->share >= 0;
 }
 

@@ -35,8 +35,7 @@ raise_not_levels(void)
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("these values are not the levels of one filter"),
 			 errdetail("All three need the same seed, region size and kind of elements; recent has"
-					   " no slices, base and middle have no recent hashes, and base has no"
-					   " tombstones.")));
+					   " no slices, and base and middle have no recent hashes.")));
 	pg_unreachable();
 }
 
@@ -209,6 +208,7 @@ write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_
 Datum
 fav_stack(PG_FUNCTION_ARGS)
 {
+	FavArgument whole_base;
 	FavArgument middle;
 	FavArgument recent;
 	FavFilter	base;
@@ -227,6 +227,11 @@ fav_stack(PG_FUNCTION_ARGS)
 	{
 		fav_open_head(&base, (struct varlena *) PG_GETARG_POINTER(BASE));
 		levels.base = &base;
+		if (base.ntombstones > 0)
+		{
+			fav_get_argument(fcinfo, BASE, &whole_base);
+			base = whole_base.filter;
+		}
 	}
 	if (!PG_ARGISNULL(MIDDLE))
 	{

@@ -65,7 +65,8 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 	values[6] = Int32GetDatum(attachment.share);
 	nulls[6] = attachment.share == 0;
 	values[7] = BoolGetDatum(fav_is_complete(levels));
-	values[8] = BoolGetDatum(found == NULL && fav_is_active(schema, attachment.source, levels));
+	values[8] = BoolGetDatum(found == NULL && fav_is_active(&attachment));
+	values[9] = BoolGetDatum(attachment.is_sink);
 	return true;
 }
 
@@ -93,8 +94,8 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 	context = SRF_PERCALL_SETUP();
 	for (; context->call_cntr < context->max_calls; context->call_cntr++)
 	{
-		Datum		values[9];
-		bool		nulls[9] = {false};
+		Datum		values[10];
+		bool		nulls[10] = {false};
 
 		if (describe(schema, list_nth_oid(context->user_fctx, (int) context->call_cntr), values,
 					 nulls))

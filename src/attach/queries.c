@@ -153,6 +153,10 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "recent") == 0)
 		return levels_column(attachment, FAV_LEVELS_RECENT);
 
+	if (strcmp(word, ", log") == 0)
+		return attachment->is_sink ?
+			psprintf(", %s", levels_column(attachment, FAV_LEVELS_LOG)) : "";
+
 	/* operators of keys, and what makes keys of source and levels fit for them */
 	if (strcmp(word, "=") == 0)
 		return key_operator(attachment->key_type->eq_opr);
@@ -223,7 +227,7 @@ static const struct
 }			queries[FAV_NQUERIES] =
 {
 	[FAV_QUERY_LOCK] = {
-		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin FROM ONLY {levels}"
+		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin{, log} FROM ONLY {levels}"
 		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
@@ -239,6 +243,14 @@ static const struct
 	[FAV_QUERY_SET_BASE] = {
 		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
 		"ltxfff"
+	},
+	[FAV_QUERY_SINK_MIDDLE] = {
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5{, log} = $7" THIS_VERSION,
+		"ltxfffb"
+	},
+	[FAV_QUERY_SINK_BASE] = {
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6{, log} = $7"
+		THIS_VERSION, "ltxfffb"
 	},
 	[FAV_QUERY_LOOK_UP] = {
 		"SELECT {e} FROM {source} WHERE {k}{::k} {=} $1 AND {e} OPERATOR(pg_catalog.=) ANY ($2)",
@@ -270,6 +282,8 @@ parameter_type(const FavAttachment *attachment, char parameter)
 			return FLOAT8OID;
 		case 's':
 			return INT8OID;
+		case 'b':
+			return BYTEAOID;
 		default:
 			return get_atttype(attachment->levels, FAV_LEVELS_RECENT);
 	}
@@ -281,7 +295,7 @@ get_plan(FavAttachment *attachment, FavQuery query)
 {
 	const char *parameters = queries[query].parameters;
 	int			count = (int) strlen(parameters);
-	Oid			types[6];
+	Oid			types[7];
 	SPIPlanPtr	plan = attachment->plans[query];
 	char	   *text;
 	int			i;
