@@ -140,7 +140,7 @@ SELECT count(*) FROM seen_fav;
 
 -- Growing through all levels: nothing is missing, and errors stay within the rate.
 INSERT INTO seen SELECT 1, n FROM generate_series(1, 100) n;
-SELECT base IS NULL AS base, middle IS NULL AS middle, log IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
+SELECT base IS NULL AS base, middle IS NULL AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
 SELECT found(1, 1, 100), found(1, 101, 100000);
 DO $$
 BEGIN
@@ -148,7 +148,7 @@ BEGIN
 		INSERT INTO seen SELECT 1, n FROM generate_series(100 * i - 99, 100 * i) n;
 	END LOOP;
 END $$;
-SELECT base IS NULL AS base, middle IS NULL AS middle, log IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
+SELECT base IS NULL AS base, middle IS NULL AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
 SELECT found(1, 1, 30000), found(1, 100001, 200000) BETWEEN 50 AND 1000 AS within_rate;
 SELECT abs(fav_count(filter) - 30000) < 600 AS counted FROM seen_fav WHERE user_id = 1;
 -- what is there is not added again and again

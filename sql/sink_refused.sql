@@ -141,7 +141,7 @@ GRANT INSERT ON mine TO sink_writer;
 SET ROLE sink_writer;
 INSERT INTO mine VALUES (1, 1), (1, 2), (1, 3);
 SELECT * FROM mine_fav;
-UPDATE mine_fav_levels SET log = NULL;
+UPDATE mine_fav_levels SET log1 = NULL;
 SELECT fav_remove('mine', '1', ARRAY[1]);
 SELECT fav_detach('mine');
 TRUNCATE mine;
@@ -173,14 +173,14 @@ DROP TRIGGER u ON mine;
 -- rows and logs of strangers
 UPDATE mine_fav_levels SET recent = fav_add(NULL, ARRAY(SELECT generate_series(1, 200)));
 INSERT INTO mine VALUES (1, 7);
-UPDATE mine_fav_levels SET recent = DEFAULT, log = '\x010203';
+UPDATE mine_fav_levels SET recent = DEFAULT, log1 = '\x010203';
 INSERT INTO mine VALUES (1, 8);
 INSERT INTO mine SELECT 1, generate_series(1, 200);
-UPDATE mine_fav_levels SET log = '\xffffffff00';
+UPDATE mine_fav_levels SET log1 = '\xffffffff00';
 INSERT INTO mine SELECT 1, generate_series(1, 200);
-UPDATE mine_fav_levels SET log = '\x0100000000';
+UPDATE mine_fav_levels SET log1 = '\x0100000000';
 INSERT INTO mine SELECT 1, generate_series(1, 200);
-UPDATE mine_fav_levels SET log = NULL;
+UPDATE mine_fav_levels SET log1 = NULL;
 INSERT INTO mine SELECT 1, generate_series(1, 200);
 SELECT count(*) FROM mine_fav, generate_series(1, 200) n WHERE fav_contains(filter, n);
 

@@ -166,7 +166,7 @@ static void
 check_names(Oid source, const char *key, const char *levels)
 {
 	if (strcmp(key, "base") == 0 || strcmp(key, "middle") == 0 || strcmp(key, "recent") == 0 ||
-		strcmp(key, "log") == 0 || strcmp(key, "filter") == 0)
+		strncmp(key, "log", 3) == 0 || strcmp(key, "filter") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_COLUMN),
 				 errmsg("the key cannot be called \"%s\"", key),

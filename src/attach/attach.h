@@ -39,8 +39,10 @@ enum
 	FAV_LEVELS_BASE,
 	FAV_LEVELS_MIDDLE,
 	FAV_LEVELS_RECENT,
-	FAV_LEVELS_LOG				/* of a sink */
+	FAV_LEVELS_LOG				/* the first of FAV_LOG_PARTS, in a sink */
 };
+
+#define FAV_LOG_PARTS	4
 
 /* A level that a key does not have. */
 #define FAV_NO_LEVEL	((Datum) 0)
@@ -224,7 +226,7 @@ typedef struct FavRow
 	FavFilter	recent;
 	FavRowLevel base;
 	FavRowLevel middle;
-	Datum		log;			/* of a sink */
+	Datum		log[FAV_LOG_PARTS]; /* of a sink */
 } FavRow;
 
 /* What is written. */
@@ -233,7 +235,8 @@ typedef struct FavWritten
 	Datum		recent;
 	Datum		middle;
 	Datum		base;
-	Datum		log;
+	Datum		log;			/* one part of it, */
+	int			part;			/* and its number, from 0 */
 } FavWritten;
 
 extern void fav_open_value(FavFilter *filter, Datum value);

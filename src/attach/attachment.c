@@ -215,6 +215,17 @@ is_fav_column(Oid relation, AttrNumber number, Oid schema)
 						ObjectIdGetDatum(schema));
 }
 
+static bool
+has_log(Oid levels)
+{
+	int			i;
+
+	for (i = 0; i < FAV_LOG_PARTS; i++)
+		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
+			return false;
+	return true;
+}
+
 static const FavObstacle *
 check_levels(const FavAttachment *attachment)
 {
@@ -232,7 +243,7 @@ check_levels(const FavAttachment *attachment)
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema) &&
-			(!attachment->is_sink || get_atttype(levels, FAV_LEVELS_LOG) == BYTEAOID))
+			(!attachment->is_sink || has_log(levels)))
 			return NULL;
 	}
 	return obstacle(ATTACH_AGAIN,

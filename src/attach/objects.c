@@ -279,22 +279,24 @@ fav_create_levels(const FavAttachment *attachment, const char *key_name, const c
 				 " '" INT64_FORMAT "'::pg_catalog.int8", fav_query(attachment, "{'source'}"),
 				 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
 				 (int64) attachment->params.seed);
+	int			i;
 
 	definition = attachment->is_sink ? psprintf("fav_sink_recent%s)", definition) :
 		psprintf("fav_recent%s, %d)", definition, attachment->share);
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
-					 " recent %s.fav NOT NULL DEFAULT %s.%s%s) WITH (fillfactor = 80)",
+					 " recent %s.fav NOT NULL DEFAULT %s.%s) WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, quote_identifier(key_name),
 					 attachment->share > 0 ? "pg_catalog.int8" :
 					 column_type(source, attachment->key.number), fav, fav, fav, fav,
-					 definition, attachment->is_sink ? ", log pg_catalog.bytea" : ""));
+					 definition));
 
 	/* It must stay in the row: that is what makes a write cheap. */
 	fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
 
 	/* hashes cannot be compressed */
-	if (attachment->is_sink)
-		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN log SET STORAGE EXTERNAL", levels));
+	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
+		fav_run(psprintf("ALTER TABLE %s ADD COLUMN log%d pg_catalog.bytea,"
+						 " ALTER COLUMN log%d SET STORAGE EXTERNAL", levels, i, i));
 	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
 					 quote_literal_cstr(psprintf("filters of table %s, kept by %s",
 												 quote_identifier(get_rel_name(source)),

@@ -100,13 +100,15 @@ static void
 set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor, int log)
 {
 	Datum		recent = get_level(tuple, descriptor, FAV_LEVELS_RECENT);
+	int			i;
 
 	fav_open_value(&row->recent, recent == FAV_NO_LEVEL ? row->attachment->empty : recent);
 	row->recent.params.kind = row->attachment->kind;
 	row->base.value = get_level(tuple, descriptor, FAV_LEVELS_BASE);
 	row->middle.value = get_level(tuple, descriptor, FAV_LEVELS_MIDDLE);
 	row->base.reader = row->middle.reader = NULL;
-	row->log = row->attachment->is_sink ? get_level(tuple, descriptor, log) : FAV_NO_LEVEL;
+	for (i = 0; i < FAV_LOG_PARTS && row->attachment->is_sink; i++)
+		row->log[i] = get_level(tuple, descriptor, log + i);
 }
 
 /*
@@ -210,8 +212,8 @@ fav_raise_not_written(const FavAttachment *attachment)
 bool
 fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
 {
-	Datum		values[7];
-	char		nulls[8] = "       ";
+	Datum		values[8];
+	char		nulls[9] = "        ";
 
 	values[0] = row->key;
 	values[1] = PointerGetDatum(&row->tid);
@@ -220,6 +222,7 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
 	values[4] = levels->middle;
 	values[5] = levels->base;
 	values[6] = levels->log;
+	values[7] = Int32GetDatum(levels->part);
 	nulls[4] = levels->middle == FAV_NO_LEVEL ? 'n' : ' ';
 	nulls[5] = levels->base == FAV_NO_LEVEL ? 'n' : ' ';
 	nulls[6] = levels->log == FAV_NO_LEVEL ? 'n' : ' ';

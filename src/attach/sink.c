@@ -6,7 +6,8 @@
  *
  *		recent		the latest changes, exact: up to 128 hashes, added or removed
  *		middle		what changed since base was written, but for the latest changes
- *		log			the changes in middle, exact, for us alone: every recent that was pushed
+ *		log			the changes in middle, exact, for us alone: every recent that was pushed.  It
+ *					has four parts, so that a push need not write all of it
  *		base		everything before that; an ordinary filter that grows
  *
  * A change writes recent.  A full recent is pushed into middle, and appended to the log.  When
@@ -42,11 +43,11 @@
 #define INSERT_TRIES		10
 
 /*
- * Of each change, the bytes of middle and half of those of a full log are written once in some
- * 128 changes, and the bytes of base once in the capacity of the log.  The sum is smallest where
- * the square of the capacity is this many times the bytes of base.
+ * Of each change, the bytes of middle and half of those of a full part of the log are written once
+ * in some 128 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
+ * where the square of the capacity is this many times the bytes of base.
  */
-#define CAPACITY_FACTOR		20.0
+#define CAPACITY_FACTOR		40.0
 
 /* A base of fewer bytes is written each time: a middle would not be cheaper. */
 #define MIDDLE_MIN_BASE		4096
@@ -126,9 +127,20 @@ open_level(const FavAttachment *attachment, FavReader *old, double error_share, 
  */
 
 static size_t
+part_size(const FavRow *row, int part)
+{
+	return row->log[part] == FAV_NO_LEVEL ? 0 : toast_raw_datum_size(row->log[part]) - VARHDRSZ;
+}
+
+static size_t
 log_size(const FavRow *row)
 {
-	return row->log == FAV_NO_LEVEL ? 0 : toast_raw_datum_size(row->log) - VARHDRSZ;
+	size_t		size = 0;
+	int			i;
+
+	for (i = 0; i < FAV_LOG_PARTS; i++)
+		size += part_size(row, i);
+	return size;
 }
 
 /* How many changes the log may have; 0: it is not worth while. */
@@ -143,6 +155,19 @@ log_capacity(FavRow *row)
 		while ((double) capacity * (double) capacity < CAPACITY_FACTOR * size)
 			capacity += FAV_RECENT_MAX;
 	return capacity;
+}
+
+/* The part of the log to append to. */
+static int
+current_part(FavRow *row)
+{
+	size_t		full = 8 * log_capacity(row) / FAV_LOG_PARTS;
+	int			part = 0;
+
+	while (part < FAV_LOG_PARTS - 1 &&
+		   (part_size(row, part) >= full || row->log[part + 1] != FAV_NO_LEVEL))
+		part++;
+	return part;
 }
 
 static void
@@ -175,15 +200,15 @@ replay(FavEditor *base, const FavFilter *filter)
 }
 
 static void
-replay_log(const FavRow *row, FavEditor *base)
+replay_part(const FavRow *row, int part, FavEditor *base)
 {
 	struct varlena *log;
 	const uint8_t *at;
 	const uint8_t *end;
 
-	if (row->log == FAV_NO_LEVEL)
+	if (row->log[part] == FAV_NO_LEVEL)
 		return;
-	log = (struct varlena *) PG_DETOAST_DATUM_PACKED(row->log);
+	log = (struct varlena *) PG_DETOAST_DATUM_PACKED(row->log[part]);
 	at = (const uint8_t *) VARDATA_ANY(log);
 	end = at + VARSIZE_ANY_EXHDR(log);
 	while (at < end)
@@ -250,6 +275,7 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 {
 	FavEditor	middle;
 	StringInfoData log;
+	int			part = current_part(row);
 	size_t		done;
 	size_t		count;
 
@@ -257,9 +283,9 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 			   &middle);
 	initStringInfo(&log);
 	appendStringInfoSpaces(&log, VARHDRSZ);
-	if (row->log != FAV_NO_LEVEL)
+	if (row->log[part] != FAV_NO_LEVEL)
 	{
-		struct varlena *old = (struct varlena *) PG_DETOAST_DATUM_PACKED(row->log);
+		struct varlena *old = (struct varlena *) PG_DETOAST_DATUM_PACKED(row->log[part]);
 
 		appendBinaryStringInfo(&log, VARDATA_ANY(old), (int) VARSIZE_ANY_EXHDR(old));
 	}
@@ -279,6 +305,7 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 	levels->middle = fav_finish_edit(&middle);
 	SET_VARSIZE(log.data, log.len);
 	levels->log = PointerGetDatum(log.data);
+	levels->part = part;
 }
 
 /* Make all changes on base: those in the log, in recent, and this one. */
@@ -288,10 +315,12 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 	FavEditor	base;
 	const FavFilter *filter;
 	uint64		count = row->recent.nrecent + (change->action == ADD ? change->count : 0);
+	int			i;
 
 	open_level(row->attachment, fav_row_base(row), FAV_BASE_ERROR_SHARE,
 			   Max(FAV_DEFAULT_CAPACITY, count), &base);
-	replay_log(row, &base);
+	for (i = 0; i < FAV_LOG_PARTS; i++)
+		replay_part(row, i, &base);
 	replay(&base, &row->recent);
 	if (change->action == ADD)
 		fav_require(fav_editor_add_many(&base, change->hashes, change->count));
