@@ -47,7 +47,10 @@
  * in some 128 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
  * where the square of the capacity is this many times the bytes of base.
  */
-#define CAPACITY_FACTOR		40.0
+#define CAPACITY_FACTOR		50.0
+
+/* Middle has one slice, which takes half of its share; base takes FAV_BASE_ERROR_SHARE. */
+#define MIDDLE_ERROR_SHARE	0.3
 
 /* A base of fewer bytes is written each time: a middle would not be cheaper. */
 #define MIDDLE_MIN_BASE		4096
@@ -279,7 +282,7 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 	size_t		done;
 	size_t		count;
 
-	open_level(row->attachment, fav_row_middle(row), FAV_MIDDLE_ERROR_SHARE, log_capacity(row),
+	open_level(row->attachment, fav_row_middle(row), MIDDLE_ERROR_SHARE, log_capacity(row),
 			   &middle);
 	initStringInfo(&log);
 	appendStringInfoSpaces(&log, VARHDRSZ);
