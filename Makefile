@@ -11,8 +11,8 @@ EXTENSION = fav
 MODULE_big = fav
 DATA = fav--1.0.sql
 
-core = build editor filter flush format levels sizing slice slice_avx2 sort tombstones union
-type = compare elements expanded functions io stats support union
+core = build dated editor filter flush format levels sizing slice slice_avx2 tombstones union
+type = compare edit elements expanded functions io stats support union
 aggregate = agg hashset state union
 attach = attach attachment build cache collect columns definition levels list mapping objects \
 	owner progress queries rebuild reconcile rows sink verify

@@ -48,11 +48,11 @@ CREATE CAST (bytea AS fav) WITH FUNCTION fav_from_bytea(bytea);
 
 CREATE FUNCTION fav_new(
 	capacity bigint DEFAULT 1000, error_rate float8 DEFAULT 0.01,
-	region_size int DEFAULT 7, seed bigint DEFAULT 0
+	region_size int DEFAULT 7, seed bigint DEFAULT 0, keep int DEFAULT NULL
 ) RETURNS fav
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint) IS
-	'an empty filter; its first slice is sized for the capacity';
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_new(bigint, float8, int, bigint, int) IS
+	'an empty filter for about so many elements; keep: the number of periods for which it keeps an element';
 
 --
 -- Planner support
@@ -92,6 +92,11 @@ CREATE FUNCTION fav_add(fav, bigint[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_int8_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, bigint[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, bigint[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_int8' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -141,6 +146,11 @@ CREATE FUNCTION fav_add(fav, text[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_text_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, text[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, text[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, text[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, text) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_text' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -190,6 +200,11 @@ CREATE FUNCTION fav_add(fav, uuid[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_uuid_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, uuid[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, uuid[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, uuid[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, uuid) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_uuid' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -239,6 +254,11 @@ CREATE FUNCTION fav_add(fav, bytea[]) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_bytea_array' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bytea[]) IS 'the filter with the elements';
+CREATE FUNCTION fav_add_at(fav, bytea[], period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 200 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, bytea[], int) IS
+	'the dated filter with the elements, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, bytea) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_bytea' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -284,6 +304,11 @@ CREATE FUNCTION fav_add(fav, bigint, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_add_pair' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
 COMMENT ON FUNCTION fav_add(fav, bigint, bigint) IS 'the filter with the pair';
+CREATE FUNCTION fav_add_at(fav, bigint, bigint, period int) RETURNS fav
+	AS 'MODULE_PATHNAME', 'fav_add_at_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_add_at(fav, bigint, bigint, int) IS
+	'the dated filter with the pair, added in this period, without what is too old then';
 CREATE FUNCTION fav_del(fav, bigint, bigint) RETURNS fav
 	AS 'MODULE_PATHNAME', 'fav_del_pair' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
@@ -297,6 +322,12 @@ CREATE FUNCTION fav_contains(fav, bigint, bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'fav_contains_pair' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
 COMMENT ON FUNCTION fav_contains(fav, bigint, bigint) IS 'is the pair in the filter?';
+
+CREATE FUNCTION fav_expire(fav, period int) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 50 SUPPORT fav_edit_support;
+COMMENT ON FUNCTION fav_expire(fav, int) IS
+	'the dated filter without what is too old in this period';
 
 --
 -- Operators.  None of them has an array argument, and fav - text and fav - bytea do not exist:
@@ -360,9 +391,10 @@ COMMENT ON FUNCTION fav_needs_rebuild(fav) IS 'is the filter so bloated that it 
 CREATE FUNCTION fav_stats(
 	fav,
 	OUT format int, OUT elements bigint, OUT kind text, OUT capacity bigint, OUT error_rate float8,
-	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT deleted int,
+	OUT region_size int, OUT seed bigint, OUT slices int, OUT recent int, OUT tombstones int,
 	OUT bytes bigint, OUT fill float8, OUT estimated_error float8, OUT clean_regions float8,
-	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean
+	OUT deletable float8, OUT bloat float8, OUT needs_rebuild boolean,
+	OUT keep int, OUT periods bigint, OUT oldest int, OUT newest int
 )
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000;
 COMMENT ON FUNCTION fav_stats(fav) IS 'parameters and condition of a filter';
@@ -371,7 +403,8 @@ CREATE FUNCTION fav_slices(
 	fav,
 	OUT slice int, OUT capacity bigint, OUT blocks int, OUT bits_per_element int,
 	OUT bytes bigint, OUT bits_set bigint, OUT bits_limit bigint, OUT fill float8,
-	OUT estimated_error float8, OUT clean_regions float8, OUT deletable float8
+	OUT estimated_error float8, OUT clean_regions float8, OUT deletable float8,
+	OUT first_period int, OUT last_period int
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 5;
 COMMENT ON FUNCTION fav_slices(fav) IS 'parameters and condition of each slice of a filter';
@@ -762,9 +795,14 @@ CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint, shar
 COMMENT ON FUNCTION fav_recent(regclass, float8, bigint, int) IS
 	'an empty filter; as the default of column recent it records the source and the parameters of an attachment';
 
-CREATE FUNCTION fav_sink_recent(source regclass, error_rate float8, seed bigint) RETURNS fav
+CREATE FUNCTION fav_period(seconds bigint) RETURNS int
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_period(bigint) IS
+	'the present period, where each has so many seconds; counted from 2000-01-01';
+
+CREATE FUNCTION fav_sink_recent(source regclass, error_rate float8, seed bigint, keep bigint) RETURNS fav
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fav_sink_recent(regclass, float8, bigint) IS
+COMMENT ON FUNCTION fav_sink_recent(regclass, float8, bigint, bigint) IS
 	'an empty filter; as the default of column recent it records the source and the parameters of a sink';
 
 -- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that
@@ -787,10 +825,11 @@ CREATE FUNCTION fav_attach(
 COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean) IS
 	'build a filter per key of a table, or per group of keys, and keep it in step with the table; returns the view of the filters';
 
-CREATE FUNCTION fav_sink(source regclass, key name, element name, error_rate float8 DEFAULT 0.01)
-RETURNS regclass
+CREATE FUNCTION fav_sink(
+	source regclass, key name, element name, keep interval DEFAULT NULL, error_rate float8 DEFAULT 0.01
+) RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_sink(regclass, name, name, float8) IS
+COMMENT ON FUNCTION fav_sink(regclass, name, name, interval, float8) IS
 	'make a table keep a filter per key instead of the rows that are inserted; returns the view of the filters';
 
 CREATE FUNCTION fav_remove(source regclass, key text, elements anyarray, exclude boolean DEFAULT false)
@@ -830,15 +869,15 @@ COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'number and size of 
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
-	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean, OUT sink boolean
+	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean, OUT sink boolean, OUT keep interval
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT source, key, element, filter, levels, error_rate, share, complete, active, sink FROM fav_list_attachments();
+SELECT source, key, element, filter, levels, error_rate, share, complete, active, sink, keep FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
-	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too; sink: the table stores no rows';
+	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too; sink: the table stores no rows; keep: and its filters forget';
 GRANT SELECT ON fav_attachments TO PUBLIC;
 
 CREATE FUNCTION fav_list_progress(

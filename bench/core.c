@@ -373,7 +373,7 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	bits[number] = (double) fav_size(result) * 8 / (double) ids->count;
 	size = fav_size(result);
 	memory = must_alloc(size + 64);
-	head = fav_head_size(result->nslices, result->nrecent);
+	head = fav_head_size(result);
 	value = memory + (0 - (uintptr_t) memory - head) % 64;
 	fav_write(result, value);
 	fav_editor_close(&editor);

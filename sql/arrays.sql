@@ -39,7 +39,7 @@ BEGIN
 	UPDATE made SET one_by_one = f, at_once = fav_del(at_once, ARRAY(SELECT i * i FROM generate_series(1, 5000, 3) i)) WHERE n = 5000;
 END
 $$;
-SELECT n, at_once::bytea = one_by_one::bytea AS same, (fav_stats(at_once)).deleted > 0 AS some_hidden FROM made WHERE n = 5000;
+SELECT n, at_once::bytea = one_by_one::bytea AS same, (fav_stats(at_once)).tombstones > 0 AS some_tombstones FROM made WHERE n = 5000;
 DROP TABLE made;
 
 -- Any and all are OR and AND of the single answers, NULLs included

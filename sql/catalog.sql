@@ -6,7 +6,7 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 
 -- The names are final: none may be missing, none may change what it is
 SELECT name AS missing_function
-FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
+FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_add_at', 'fav_expire', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
 	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base', 'fav_group', 'fav_build']) name
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
@@ -17,7 +17,7 @@ SELECT concat(proname, '(', replace(pg_get_function_arguments(p.oid), 'IN ', '')
 	CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
 	CASE WHEN proisstrict THEN 'strict' ELSE 'takes null' END AS "null"
 FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
-WHERE proname IN ('fav_new', 'fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
+WHERE proname IN ('fav_new', 'fav_add', 'fav_add_at', 'fav_expire', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
 	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base', 'fav_group', 'fav_build')
 ORDER BY proname COLLATE "C", pg_get_function_arguments(p.oid) COLLATE "C";

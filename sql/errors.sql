@@ -59,7 +59,7 @@ CREATE TEMP TABLE good AS
 SELECT fav_add(NULL, ARRAY[1, 2])::bytea AS small,
 	fav_del(fav_add(fav_new(256, 0.2), ARRAY(SELECT generate_series(1, 256))), ARRAY(SELECT generate_series(1, 100)))::bytea AS large;
 SELECT complaint(format('SELECT %L::bytea::fav, %L::bytea::fav', small, large)) FROM good;
-SELECT (fav_stats(large::fav)).slices, (fav_stats(large::fav)).recent, (fav_stats(large::fav)).deleted > 2 FROM good;
+SELECT (fav_stats(large::fav)).slices, (fav_stats(large::fav)).recent, (fav_stats(large::fav)).tombstones > 2 FROM good;
 -- too short, too long
 SELECT complaint($$SELECT '\x'::bytea::fav$$);
 SELECT complaint(format('SELECT %L::bytea::fav', substr(small, 1, 43))) FROM good;
@@ -72,7 +72,7 @@ SELECT regexp_replace(complaint(format('SELECT %L::bytea::fav', large || '\x00':
 SELECT spoilt(small, 0, '\x00') FROM good;
 SELECT spoilt(small, 0, '\x02') FROM good;
 SELECT spoilt(small, 1, '\x01') FROM good;
-SELECT spoilt(small, 1, '\x02') FROM good;
+SELECT spoilt(small, 1, '\x04') FROM good;
 SELECT spoilt(small, 6, '\x00') FROM good;
 SELECT spoilt(small, 6, '\x06') FROM good;
 SELECT spoilt(small, 6, '\xff') FROM good;
@@ -118,7 +118,7 @@ SELECT spoilt(large, length(large) - 8, substr(large, length(large) - 15, 8)) FR
 SELECT spoilt(large, 8, substr(large, length(large) - 7, 8)) FROM good;
 SELECT spoilt(f, 44, substr(f, 53, 8)) FROM CAST(fav_exclude(NULL, '{1,2,3}'::bigint[]) AS bytea) f;
 -- a bit more than was counted
-SELECT regexp_replace(spoilt(large, length(large) - 8 * (fav_stats(large::fav)).deleted - 128, '\xffffffffffffffffffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
+SELECT regexp_replace(spoilt(large, length(large) - 8 * (fav_stats(large::fav)).tombstones - 128, '\xffffffffffffffffffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
 
 -- The same through the text form, without raising where the server can (16 and later)
 SELECT complaint(format('SELECT %L::fav', overlay(small PLACING '\x02' FROM 1))) FROM good;

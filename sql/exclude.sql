@@ -2,9 +2,9 @@
 -- nobody else is affected.
 
 -- In an exact filter
-SELECT f @> 1 AS excluded, f @> 2 AS other, fav_count(f) AS count, (fav_stats(f)).deleted FROM fav_exclude(fav_add(NULL, ARRAY[1, 2, 3]), 1) f;
-SELECT f @> 9 AS excluded, f @> 2 AS other, fav_count(f) AS count, (fav_stats(f)).deleted FROM fav_exclude(fav_add(NULL, ARRAY[1, 2, 3]), 9) f;
-SELECT f @> 1 AS "1", f @> 2 AS "2", f @> 9 AS "9", fav_count(f) AS count, (fav_stats(f)).deleted
+SELECT f @> 1 AS excluded, f @> 2 AS other, fav_count(f) AS count, (fav_stats(f)).tombstones FROM fav_exclude(fav_add(NULL, ARRAY[1, 2, 3]), 1) f;
+SELECT f @> 9 AS excluded, f @> 2 AS other, fav_count(f) AS count, (fav_stats(f)).tombstones FROM fav_exclude(fav_add(NULL, ARRAY[1, 2, 3]), 9) f;
+SELECT f @> 1 AS "1", f @> 2 AS "2", f @> 9 AS "9", fav_count(f) AS count, (fav_stats(f)).tombstones
 FROM fav_exclude(fav_add(NULL, ARRAY[1, 2, 3]), ARRAY[1, NULL, 9, 1]) f;
 SELECT fav_contains(f, 1, 2) AS excluded, fav_contains(f, 2, 1) AS other, fav_count(f) AS count FROM fav_exclude(fav_add(fav_add(NULL, 1, 2), 2, 1), 1, 2) f;
 SELECT fav_exclude(t, 'a') @> 'a' AS "text", fav_exclude(b, '\x61'::bytea) @> '\x61'::bytea AS "bytea", fav_exclude(u, u1) @> u1 AS "uuid",
@@ -29,8 +29,8 @@ FROM excluded;
 -- no bit has changed, and no mark: only the list of excluded hashes is new
 SELECT e.bits_set = o.bits_set AS bits, e.clean_regions = o.clean_regions AS marks
 FROM exclude_from, LATERAL fav_slices(exclude_from.f) o, excluded, LATERAL fav_slices(excluded.f) e;
-SELECT (fav_stats(f)).deleted = 1000 + (SELECT count(*) FROM false_positives) AS remembered,
-	(fav_stats(f)).bytes - (SELECT (fav_stats(f)).bytes FROM exclude_from) = 8 * (fav_stats(f)).deleted AS bytes FROM excluded;
+SELECT (fav_stats(f)).tombstones = 1000 + (SELECT count(*) FROM false_positives) AS remembered,
+	(fav_stats(f)).bytes - (SELECT (fav_stats(f)).bytes FROM exclude_from) = 8 * (fav_stats(f)).tombstones AS bytes FROM excluded;
 
 -- To add brings back, each alone
 SELECT fav_contains(fav_add(f, i), i) AS back, fav_contains(fav_add(f, i), i % 1000 + 1) AS other, fav_contains(fav_add(f, ARRAY[i]), i) AS back_by_array
@@ -81,7 +81,7 @@ WITH united AS MATERIALIZED (SELECT fav_union_agg(f) AS f FROM (SELECT f FROM ex
 SELECT count(*) FILTER (WHERE NOT fav_contains(f, i)) AS lost FROM united, generate_series(1::bigint, 10000) i;
 
 -- A filter from which everything is excluded still remembers that
-SELECT fav_count(f) AS count, (fav_stats(f)).kind, (fav_stats(f)).deleted, f::text::fav = f AS valid, f @> 1 AS "1", fav_add(f, 1) @> 1 AS back, fav_del(f, 1) = f AS deleted
+SELECT fav_count(f) AS count, (fav_stats(f)).kind, (fav_stats(f)).tombstones, f::text::fav = f AS valid, f @> 1 AS "1", fav_add(f, 1) @> 1 AS back, fav_del(f, 1) = f AS deleted
 FROM fav_exclude(fav_add(NULL, 1), 1) f;
 -- what is added again is not remembered as excluded any more
 SELECT fav_add(f, 1) = fav_add(NULL, 1) AS same FROM fav_exclude(NULL, 1) f;

@@ -30,7 +30,7 @@ SELECT fav_del(NULL, 42) IS NULL AS element, fav_del(NULL, ARRAY[1, 2]) IS NULL 
 	fav_del(NULL, 1, 2) IS NULL AS pair, NULL::fav - 42 IS NULL AS minus;
 
 -- Excluding starts a filter too, which remembers the element and contains nothing
-SELECT f @> 42 AS contains, fav_count(f) AS count, (fav_stats(f)).kind, (fav_stats(f)).deleted,
+SELECT f @> 42 AS contains, fav_count(f) AS count, (fav_stats(f)).kind, (fav_stats(f)).tombstones,
 	f::bytea = fav_exclude(fav_new(), 42)::bytea AS element,
 	fav_exclude(NULL, ARRAY[1, 2])::bytea = fav_exclude(fav_new(), ARRAY[1, 2])::bytea AS elements,
 	fav_exclude(NULL, 1, 2)::bytea = fav_exclude(fav_new(), 1, 2)::bytea AS pair

@@ -163,7 +163,7 @@ SELECT fav_count(filter) - 30000 < 3000 AS counted FROM seen_fav WHERE user_id =
 -- all at once
 INSERT INTO seen SELECT 2, n FROM generate_series(1, 50000) n;
 SELECT found(2, 1, 50000), found(2, 100001, 200000) BETWEEN 50 AND 1000 AS within_rate,
-	pg_column_size(base) * 8 / 50000 < 16 AS dense, recent = fav_sink_recent('seen', 0.01, 0) AS empty
+	pg_column_size(base) * 8 / 50000 < 16 AS dense, recent = fav_sink_recent('seen', 0.01, 0, 0) AS empty
 FROM seen_fav_levels WHERE user_id = 2;
 
 -- fav_remove, in recent, in middle, in base

@@ -13,7 +13,7 @@ SELECT capacity, error_rate = 0.002 AS error_rate, region_size, seed
 FROM fav_stats(fav_del(fav_add(fav_new(5000, 0.002, 9, -3), ARRAY(SELECT generate_series(1, 20000))), ARRAY(SELECT generate_series(1, 5000))));
 
 -- An empty filter and a small one: exact, nothing to complain about
-SELECT n, elements, slices, recent, deleted, bytes, fill = 0 AS fill, estimated_error = 0 AS estimated_error, clean_regions = 1 AS clean_regions,
+SELECT n, elements, slices, recent, tombstones, bytes, fill = 0 AS fill, estimated_error = 0 AS estimated_error, clean_regions = 1 AS clean_regions,
 	deletable = 1 AS deletable, bloat = 1 AS bloat, needs_rebuild
 FROM (VALUES (0), (1), (128)) v (n), fav_stats(fav_add(fav_new(), ARRAY(SELECT generate_series(1, n)))) ORDER BY n;
 SELECT count(*) AS slices FROM fav_slices(fav_new());
@@ -31,7 +31,7 @@ SELECT name, n, f FROM (VALUES
 	('half deleted', 10000, fav_del(fav_add(fav_new(20000), ARRAY(SELECT generate_series(1, 20000))), ARRAY(SELECT generate_series(1, 10000)))),
 	('roomy', 1000, fav_add(fav_new(20000), ARRAY(SELECT generate_series(1, 1000))))) v (name, n, f);
 SELECT name, abs(elements - n) < 0.03 * n AS elements, elements = fav_count(f) AS as_count, slices = 1 AS one_slice,
-	recent BETWEEN 0 AND 128 AS recent, (deleted > 0) AS deleted, bytes = length(f::bytea) + 4 AS bytes,
+	recent BETWEEN 0 AND 128 AS recent, (tombstones > 0) AS tombstones, bytes = length(f::bytea) + 4 AS bytes,
 	fill > 0.001 AND fill < 0.5 AS fill, estimated_error > 0 AND estimated_error <= 0.01 AS estimated_error,
 	clean_regions > 0.2 AND clean_regions < 1 AS clean_regions, deletable > 0.5 AND deletable <= 1 AS deletable,
 	bloat >= 0.9 AND bloat < 6 AS bloat, needs_rebuild = fav_needs_rebuild(f) AS needs_rebuild
@@ -48,7 +48,7 @@ FROM (SELECT s.* FROM filters, fav_stats(f) s WHERE name = 'fresh') f, (SELECT s
 
 -- The slices add up to the whole
 SELECT name, count(*) > 1 AS several, count(*) = max(s.slices) AS counted, array_agg(p.slice ORDER BY p.slice) = ARRAY(SELECT generate_series(1, max(s.slices))) AS numbered,
-	sum(p.bytes) + 44 + 24 * count(*) + 8 * max(s.recent) + 8 * max(s.deleted) + 4 = max(s.bytes) AS bytes,
+	sum(p.bytes) + 44 + 24 * count(*) + 8 * max(s.recent) + 8 * max(s.tombstones) + 4 = max(s.bytes) AS bytes,
 	sum(p.blocks * (s.region_size + 1) * 32) = sum(p.bytes) AS blocks, bool_and(p.bits_set BETWEEN 1 AND p.blocks * s.region_size * 256) AS bits_set,
 	bool_and(p.bits_limit BETWEEN 1 AND p.blocks * s.region_size * 256) AS bits_limit,
 	bool_and(abs(p.fill - p.bits_set / (p.blocks * s.region_size * 256.0)) < 1e-9) AS fill,

@@ -129,7 +129,7 @@ CREATE TABLE toast_big (id int, f fav);
 INSERT INTO toast_big
 SELECT 1, fav_del(fav_add(fav_new(500000, 0.0001), array_agg(i)), array_agg(i) FILTER (WHERE i % 10 = 0)) FROM generate_series(1, 500000) i;
 INSERT INTO toast_big SELECT 2, fav_del(fav_add(fav_new(1000, 0.001), array_agg(i)), array_agg(i) FILTER (WHERE i % 10 = 0)) FROM generate_series(1, 200000) i;
-SELECT id, s.bytes > 700000 AS large, s.slices > 1 AS many_slices, s.deleted > 1000 AS many_hidden FROM toast_big, fav_stats(f) s ORDER BY id;
+SELECT id, s.bytes > 700000 AS large, s.slices > 1 AS many_slices, s.tombstones > 1000 AS many_tombstones FROM toast_big, fav_stats(f) s ORDER BY id;
 
 -- Few questions a statement, many statements: each answer is what the whole value says
 DO $$

@@ -6,6 +6,7 @@
 #include "fav.h"
 
 #include "core/sizing.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -55,6 +56,13 @@ fav_raise(FavStatus status)
 					 errmsg("fav value would exceed the limit of %d slices", FAV_MAX_SLICES),
 					 errhint("Rebuild the filter from its source with fav_agg.")));
 			break;
+		case FAV_UNDATED:
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("dated filter knows no period yet"),
+					 errdetail("An element is added in the newest period of a dated filter."),
+					 errhint("Add the first elements with fav_add_at.")));
+			break;
 		default:
 			elog(ERROR, "unexpected fav status %d", (int) status);
 	}
@@ -80,6 +88,7 @@ fav_default_params(void)
 	params.seed = FAV_DEFAULT_SEED;
 	params.error_rate = FAV_DEFAULT_ERROR_RATE;
 	params.region_size = FAV_DEFAULT_REGION_SIZE;
+	params.keep = 0;
 	params.kind = FAV_KIND_NONE;
 	return params;
 }
@@ -131,6 +140,28 @@ fav_aggregate_context(FunctionCallInfo fcinfo)
 	return context;
 }
 
+/* The rows of the result are yet to be put into setResult. */
+ReturnSetInfo *
+fav_return_rows(FunctionCallInfo fcinfo)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext old;
+
+	if (result == NULL || !IsA(result, ReturnSetInfo) ||
+		!(result->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	old = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+	if (get_call_result_type(fcinfo, NULL, &result->setDesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	result->returnMode = SFRM_Materialize;
+	result->setResult = tuplestore_begin_heap(result->allowedModes & SFRM_Materialize_Random,
+											  false, work_mem);
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
 void
 fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
 {
@@ -166,19 +197,10 @@ Datum
 fav_finish_edit(FavEditor *editor)
 {
 	const FavFilter *result;
-	uint8_t    *value;
 	Datum		datum;
 
 	fav_require(fav_editor_finish(editor, &result));
-	value = fav_editor_built_value(editor);
-	if (value != NULL)
-	{
-		StaticAssertStmt(FAV_VALUE_PREFIX == VARHDRSZ, "a value begins after its varlena header");
-		SET_VARSIZE(value, VARHDRSZ + fav_size(result));
-		datum = PointerGetDatum(value);
-	}
-	else
-		datum = fav_make_datum(result);
+	datum = fav_make_datum(result);
 	fav_editor_close(editor);
 	return datum;
 }

@@ -10,6 +10,7 @@
 
 #include "access/detoast.h"
 #include "fmgr.h"
+#include "nodes/execnodes.h"
 #include "nodes/pg_list.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
@@ -93,6 +94,9 @@ pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
 extern MemoryContext fav_aggregate_context(FunctionCallInfo fcinfo);
+
+/* Begin the result of a function that returns rows. */
+extern ReturnSetInfo *fav_return_rows(FunctionCallInfo fcinfo);
 
 static inline void
 fav_require(FavStatus status)

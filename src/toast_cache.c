@@ -23,6 +23,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "common/hashfn.h"
+#include "core/dated.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -60,7 +61,20 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
 				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
+	reader->newest = reader->filter.newest;
+	fav_forget(&reader->filter, reader->now);
+	reader->loaded = bytes;
+	reader->size = size;
 	fav_matcher_init(&reader->matcher, &reader->filter);
+}
+
+void
+fav_reader_forget(FavReader *reader, int32 now)
+{
+	if (reader->now == now || !fav_is_dated(&reader->filter))
+		return;
+	reader->now = now;
+	open_bytes(reader, reader->loaded, reader->size);
 }
 
 static inline size_t
@@ -78,39 +92,27 @@ worth_loading(const FavReader *reader)
 	return size > LARGE_VALUE ? size : size / 4;
 }
 
-/* Load the whole value, of which nothing is loaded yet. */
 static void
-load_at_once(FavReader *reader)
+load_whole(FavReader *reader)
 {
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 	struct varlena *whole = detoast_attr(reader->attribute);
 
 	MemoryContextSwitchTo(old);
 	open_bytes(reader, whole, value_size(reader));
+	reader->is_far = value_size(reader) >= FAR_BYTES;
+	account(reader);
 }
 
-/*
- * Load the whole value, of which the head is loaded.  Unlike detoast_attr(), this aligns the
- * blocks with cache lines, so that no lane crosses a line.
- */
-static void
-load_whole(FavReader *reader)
+/* Fetch the head of a value out of line: one TOAST chunk, but for some dated values. */
+static struct varlena *
+fetch_head(struct varlena *attribute)
 {
-	const size_t line = 64;
-	size_t		size = value_size(reader);
-	size_t		to_blocks = VARHDRSZ + reader->filter.slices[0].offset;
-	char	   *memory = MemoryContextAllocHuge(reader->context, VARHDRSZ + size + line);
-	struct varlena *whole = (struct varlena *) (TYPEALIGN(line, memory + to_blocks) - to_blocks);
-	Relation	toast = table_open(reader->pointer.va_toastrelid, AccessShareLock);
+	struct varlena *head = detoast_attr_slice(attribute, 0, FAV_PLAIN_HEAD_SIZE);
 
-	Assert(!VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer));
-	SET_VARSIZE(whole, VARHDRSZ + size);
-	table_relation_fetch_toast_slice(toast, reader->pointer.va_valueid, (int32) size, 0,
-									 (int32) size, whole);
-	table_close(toast, AccessShareLock);
-	open_bytes(reader, whole, size);
-	reader->is_far = size >= FAR_BYTES;
-	account(reader);
+	if (fav_head_is_longer((const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head)))
+		head = detoast_attr_slice(attribute, 0, FAV_MAX_HEAD_SIZE);
+	return head;
 }
 
 /* Load the head, or the whole value if that costs no more. */
@@ -120,11 +122,11 @@ load_first(FavReader *reader)
 	/* blocks of a compressed value cannot be fetched alone */
 	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
 		value_size(reader) <= SMALL_VALUE)
-		load_at_once(reader);
+		load_whole(reader);
 	else
 	{
 		MemoryContext old = MemoryContextSwitchTo(reader->context);
-		struct varlena *head = detoast_attr_slice(reader->attribute, 0, FAV_MAX_HEAD_SIZE);
+		struct varlena *head = fetch_head(reader->attribute);
 
 		MemoryContextSwitchTo(old);
 		open_bytes(reader, head, value_size(reader));
@@ -136,7 +138,7 @@ fav_open_head(FavFilter *filter, struct varlena *attribute)
 {
 	size_t		size = toast_raw_datum_size(PointerGetDatum(attribute)) - VARHDRSZ;
 	bool		apart = VARATT_IS_EXTERNAL_ONDISK(attribute) && size > FAV_MAX_HEAD_SIZE;
-	struct varlena *bytes = apart ? detoast_attr_slice(attribute, 0, FAV_MAX_HEAD_SIZE) :
+	struct varlena *bytes = apart ? fetch_head(attribute) :
 		pg_detoast_datum_packed(attribute);
 	FavProblem	problem;
 
@@ -259,6 +261,7 @@ make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 	reader->fetched = 0;
 	reader->is_far = false;
 	reader->last_integer = reader->last_step = 0;
+	reader->now = FAV_NO_PERIOD;
 	reader->attribute = MemoryContextAlloc(own, VARSIZE_ANY(attribute));
 	memcpy(reader->attribute, attribute, VARSIZE_ANY(attribute));
 	load_first(reader);
@@ -293,6 +296,7 @@ static FavReader *
 local_reader(struct varlena *attribute, FavReader *local)
 {
 	attribute = pg_detoast_datum_packed(attribute);
+	local->now = FAV_NO_PERIOD;
 	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
 	return local;
 }

@@ -20,6 +20,10 @@ typedef struct FavReader
 	uint64		last_integer;	/* the last integer probed; see fav_reader_look_ahead() */
 	uint64		last_step;		/* its difference from the one before */
 
+	const struct varlena *loaded;	/* the bytes that the filter was opened from */
+	size_t		size;			/* of the value */
+	int32		newest;			/* period of the value */
+	int32		now;			/* see fav_reader_forget() */
 	FavFilter	filter;			/* blocks are NULL while only the head is loaded */
 	FavMatcher	matcher;		/* of the filter */
 
@@ -102,6 +106,12 @@ extern void fav_open_head(FavFilter *filter, struct varlena *attribute);
 /* Copy the blocks of a slice of a filter that fav_open_head() opened. */
 extern void fav_copy_blocks(struct varlena *attribute, const FavSlice *slice,
 							uint32_t region_size, uint8_t *to);
+
+/*
+ * Leave out what a dated filter forgets in period `now`, if that is later than its own newest
+ * one.  For levels: the later ones know the present period.
+ */
+extern void fav_reader_forget(FavReader *reader, int32 now);
 
 /* Announce a number of probes.  If it is large, this loads the whole value. */
 extern void fav_reader_expect(FavReader *reader, uint64 probes);

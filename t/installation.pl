@@ -322,6 +322,31 @@ foreach my $path (@paths)
 }
 is(scalar(grep { !$fresh{$_} } map { (split / /)[1] } @paths), 0, scalar(@paths) . ' upgrade paths walked');
 
+# ---------------------------------------------------------------------------------
+# Another place (extension_control_path, PostgreSQL 18)
+# ---------------------------------------------------------------------------------
+
+SKIP:
+{
+	my $place = PostgreSQL::Test::Utils::tempdir_short();
+
+	skip 'PostgreSQL 18 and later', 1 if $node->pg_version < 18;
+	local @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
+	delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
+	system_or_bail('make', '-s', '-C', "$FindBin::RealBin/..", 'with_llvm=no', "PG_CONFIG=$ENV{PG_CONFIG}", 'install', "prefix=$place");
+
+	# A library that is not among the server's own.
+	system_or_bail('mv', "$place/lib/postgresql/fav.so", "$place/lib/postgresql/fav_elsewhere.so");
+	system_or_bail('sed', '-i', 's/^module_pathname = .*/module_pathname = \'$libdir\/fav_elsewhere\'/', "$place/share/postgresql/extension/fav.control");
+	$node->append_conf('postgresql.conf', qq{
+extension_control_path = '$place/share/postgresql:\$system'
+dynamic_library_path = '$place/lib/postgresql:\$libdir'
+});
+	$node->restart;
+	$node->safe_psql('postgres', 'CREATE DATABASE elsewhere');
+	is($node->safe_psql('elsewhere', 'CREATE EXTENSION fav; SELECT fav_count(fav_add(NULL, 1))'), '1', 'installed from another place');
+}
+
 log_is_clean($node, 'the log shows ordinary errors only');
 $node->stop;
 done_testing();

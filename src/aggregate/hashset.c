@@ -13,7 +13,6 @@
  */
 #include "aggregate/hashset.h"
 
-#include "core/sort.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -72,6 +71,111 @@ move_down(uint64 *to, const uint64 *from, size_t count)
 }
 
 /*
+ * Sorting
+ *
+ * Hashes are spread evenly, unless somebody chose them.
+ */
+
+/* This many hashes are sorted by insertion. */
+#define FEW_HASHES			32
+
+/* Hashes are distributed by at most this many bits at once. */
+#define DIGIT_BITS			11
+
+static void
+sort_by_insertion(uint64 *hashes, size_t count)
+{
+	size_t		i;
+
+	for (i = 1; i < count; i++)
+	{
+		uint64		hash = hashes[i];
+		size_t		at = i;
+
+		for (; at > 0 && hashes[at - 1] > hash; at--)
+			hashes[at] = hashes[at - 1];
+		hashes[at] = hash;
+	}
+}
+
+/*
+ * Sort into `to` hashes that differ only in their lowest `bits` bits; `from` is overwritten.
+ *
+ * The next bits distribute the hashes over as many places, up to 2^DIGIT_BITS.  If each place
+ * has a few hashes, insertion does the rest.  Otherwise the places are sorted in the same way.
+ * Even hashes need one or two rounds.  Any hashes need at most 13, because more than
+ * FEW_HASHES are distributed by five bits or more.
+ */
+static void
+sort_hashes(uint64 *from, size_t count, int bits, uint64 *to)
+{
+	size_t		end[(1 << DIGIT_BITS) + 1]; /* of each place in `to` */
+	size_t		start = 0;
+	size_t		most = 0;
+	size_t		nplaces;
+	size_t		i;
+	int			shift = bits;
+
+	CHECK_FOR_INTERRUPTS();
+	if (count <= FEW_HASHES || bits == 0)
+	{
+		fav_copy((uint8_t *) to, (const uint8_t *) from, count * sizeof(uint64));
+		if (bits > 0)
+			sort_by_insertion(to, count);
+		return;
+	}
+	while (shift > 0 && bits - shift < DIGIT_BITS && (size_t) 2 << (bits - shift) <= count)
+		shift--;
+	nplaces = (size_t) 1 << (bits - shift);
+	memset(end, 0, (nplaces + 1) * sizeof(size_t));
+	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		end[(from[i] >> shift & (nplaces - 1)) + 1]++;
+	}
+	for (i = 1; i <= nplaces; i++)
+	{
+		most = Max(most, end[i]);
+		end[i] += end[i - 1];
+	}
+	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		to[end[from[i] >> shift & (nplaces - 1)]++] = from[i];
+	}
+	if (most <= FEW_HASHES)
+	{
+		sort_by_insertion(to, count);
+		return;
+	}
+	for (i = 0; i < nplaces; i++)
+	{
+		sort_hashes(to + start, end[i] - start, shift, from + start);
+		start = end[i];
+	}
+	fav_copy((uint8_t *) to, (const uint8_t *) from, count * sizeof(uint64));
+}
+
+/* Remove the duplicates of sorted hashes; returns how many are left. */
+static size_t
+remove_duplicates(uint64 *hashes, size_t count)
+{
+	size_t		kept = 0;
+	size_t		i;
+
+	for (i = 0; i < count; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		hashes[kept] = hashes[i];
+		kept += i + 1 == count || hashes[i] != hashes[i + 1];
+	}
+	return kept;
+}
+
+/*
  * Merge hashes into the prefix, from the end of both.  The hashes are ascending and unique, the
  * set has none after its prefix, and its capacity is large enough for both.
  */
@@ -119,8 +223,8 @@ fav_hashset_settle(FavHashSet *set)
 	if (count == 0)
 		return;
 	hashes = MemoryContextAllocHuge(CurrentMemoryContext, count * sizeof(uint64));
-	fav_copy((uint8_t *) hashes, (const uint8_t *) tail, count * sizeof(uint64));
-	count = fav_copy_unique(hashes, fav_sort_hashes(hashes, count, 64, tail), count);
+	sort_hashes(tail, count, 64, hashes);
+	count = remove_duplicates(hashes, count);
 	set->count = set->sorted;
 	merge(set, hashes, count);
 	pfree(hashes);

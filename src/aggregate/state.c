@@ -79,6 +79,7 @@ fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size, size_t *us
 	if (bytes[AT_VERSION] != STATE_VERSION || bytes[AT_RESERVED] != 0)
 		return "It has an unknown version.";
 	params.kind = bytes[AT_KIND];
+	params.keep = 0;
 	params.region_size = bytes[AT_REGION_SIZE];
 	params.capacity = fav_load64(bytes + AT_CAPACITY);
 	params.seed = fav_load64(bytes + AT_SEED);

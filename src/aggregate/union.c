@@ -2,7 +2,7 @@
  * union.c
  *		fav_union_agg: the union of many filters.
  *
- * A filter without slices and tombstones is exact.  The state has the hashes of all exact
+ * A filter without slices and tombstones is exact, unless it is dated.  The state has the hashes of all exact
  * filters in one set, and copies of the other filters.  Only the final function unites them:
  * first the filters, in the order of their size and bytes, then the set.  So the result depends
  * neither on the order of the rows nor on the workers that read them.
@@ -106,7 +106,8 @@ fav_union_transition(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
 	fav_get_argument(fcinfo, 1, &argument);
-	if (argument.filter.nslices > 0 || argument.filter.ntombstones > 0)
+	if (argument.filter.nslices > 0 || argument.filter.ntombstones > 0 ||
+		fav_is_dated(&argument.filter))
 		keep_filter(state, (const uint8_t *) VARDATA_ANY(argument.datum),
 					VARSIZE_ANY_EXHDR(argument.datum), context);
 	else

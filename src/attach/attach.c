@@ -16,6 +16,10 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* 100 years of 12 months, in seconds */
+#define MAX_KEEP_SECONDS	((int64) 100 * 12 * DAYS_PER_MONTH * SECS_PER_DAY)
 
 PG_FUNCTION_INFO_V1(fav_attach);
 PG_FUNCTION_INFO_V1(fav_sink);
@@ -29,7 +33,8 @@ check_source(Oid source)
 	ListCell   *cell;
 	char		kind = get_rel_relkind(source);
 
-	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE)
+	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
+		kind != RELKIND_FOREIGN_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a table", get_rel_name(source)),
@@ -56,7 +61,7 @@ check_source(Oid source)
 		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot attach filters to a table with foreign table \"%s\" in it",
+					 errmsg("cannot attach filters to rows of foreign table \"%s\"",
 							get_rel_name(lfirst_oid(cell))),
 					 errdetail("Changes on the foreign server would not be seen here."),
 					 errhint("Attach the filters on the server that has the rows.")));
@@ -262,8 +267,23 @@ check_empty(const FavAttachment *attachment)
 						 " that after fav_sink.")));
 }
 
+/* How long a sink keeps its elements, in seconds; a month has 30 days. */
+static int64
+read_keep(const Interval *keep)
+{
+	int64		seconds = ((int64) keep->month * DAYS_PER_MONTH + keep->day) * SECS_PER_DAY +
+		(keep->time + USECS_PER_SEC - 1) / USECS_PER_SEC;
+
+	if (seconds < 1 || seconds > MAX_KEEP_SECONDS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("keep is out of range"),
+				 errdetail("keep must be at least a second, and at most 100 years.")));
+	return seconds;
+}
+
 /*
- * fav_sink(source, key, element, error_rate)
+ * fav_sink(source, key, element, keep, error_rate)
  */
 Datum
 fav_sink(PG_FUNCTION_ARGS)
@@ -272,13 +292,16 @@ fav_sink(PG_FUNCTION_ARGS)
 	const char *levels_name;
 	FavRole		role;
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(4))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
 	find_source(fcinfo, &new);
 	new.params = fav_default_params();
-	new.params.error_rate = PG_GETARG_FLOAT8(3);
+	if (!PG_ARGISNULL(3))
+		new.keep = read_keep(PG_GETARG_INTERVAL_P(3));
+	fav_set_keep(new.keep, &new.params, &new.period);
+	new.params.error_rate = PG_GETARG_FLOAT8(4);
 	new.params.seed = choose_seed(new.kind);
 	fav_check_params(&new.params);
 	levels_name = makeObjectName(get_rel_name(new.source), "fav", "levels");

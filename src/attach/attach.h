@@ -81,6 +81,8 @@ typedef struct FavDefinition
 	FavParams	params;			/* error rate and seed */
 	int32		share;			/* so many keys share a filter; 0: each has its own */
 	bool		is_sink;		/* the source stores no rows */
+	int64		keep;			/* a sink forgets after so many seconds; 0: never */
+	int64		period;			/* the seconds of a period */
 } FavDefinition;
 
 /* What the WHEN clause of a trigger says. */
@@ -115,6 +117,8 @@ typedef struct FavAttachment
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
 	int32		share;			/* so many keys share a filter; 0: each has its own */
 	bool		is_sink;		/* the source stores no rows */
+	int64		keep;			/* a sink forgets after so many seconds; 0: never */
+	int64		period;			/* the seconds of a period */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
@@ -129,6 +133,7 @@ typedef struct FavAttachment
 
 /* definition.c: where an attachment is written down */
 extern Datum fav_make_recent(const FavParams *params);
+extern void fav_set_keep(int64 seconds, FavParams *params, int64 *period);
 extern bool fav_read_definition(Oid schema, Oid levels, FavDefinition *definition);
 extern bool fav_read_when(const char *expression, bool is_of_rows, FavWhen *when);
 extern List *fav_read_triggers(Oid schema, Oid relation);
@@ -243,6 +248,7 @@ extern void fav_open_value(FavFilter *filter, Datum value);
 extern bool fav_read_row(FavRow *row);
 extern FavReader *fav_row_base(FavRow *row);
 extern FavReader *fav_row_middle(FavRow *row);
+extern void fav_forget_below_recent(FavRow *row, int32 period);
 extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
 extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels);
 extern bool fav_insert_row(FavRow *row, const FavWritten *levels);
@@ -260,14 +266,24 @@ typedef enum FavKnown
 
 typedef struct FavKey FavKey;
 
+/* A list of hashes that grows. */
+typedef struct FavHashes
+{
+	uint64_t   *values;
+	size_t		count;
+	size_t		allocated;
+} FavHashes;
+
+extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
+extern void fav_sort_hashes(FavHashes *hashes);
+
 extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known);
 extern void fav_touch_row(FavKey *key, Datum row_key, Datum element);
 extern void fav_reconcile_key(FavKey *key);
 extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 
 /* sink.c: the filters of a sink */
-extern void fav_add_to_sink(FavAttachment *attachment, Datum filter_key, uint64_t *hashes,
-							size_t count);
+extern void fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes);
 extern void fav_refuse_sink(const FavAttachment *attachment, const char *function);
 
 /* collect.c: the triggers */

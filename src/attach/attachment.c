@@ -152,7 +152,8 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
 
 /*
  * What hangs on a table of somebody else would run with the rights of the source's owner.
- * After a crash, unlogged filters of a permanent source would be empty.
+ * After a crash, unlogged filters of a permanent source would be empty.  Rows of a foreign
+ * table change where no trigger of ours fires.
  */
 static const FavObstacle *
 check_relation(const FavAttachment *attachment, Oid relation)
@@ -162,6 +163,10 @@ check_relation(const FavAttachment *attachment, Oid relation)
 	/* a partition may be dropped at this moment */
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
 		return NULL;
+	if (get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE)
+		return obstacle("Detach it, and attach filters on the server that has the rows.",
+						psprintf("table \"%s\" has rows of foreign table \"%s\" in it",
+								 name_of(source), name_of(relation)));
 	if (fav_owner_of(relation) != attachment->owner)
 		return obstacle("Give both tables one owner with ALTER TABLE ... OWNER TO.",
 						psprintf("tables \"%s\" and \"%s\" have different owners",
@@ -429,6 +434,8 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->params = definition.params;
 	attachment->share = definition.share;
 	attachment->is_sink = definition.is_sink;
+	attachment->keep = definition.keep;
+	attachment->period = definition.period;
 	attachment->owner = fav_owner_of(definition.source);
 	found = find_columns(attachment);
 	if (found == NULL)

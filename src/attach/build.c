@@ -152,13 +152,13 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		appendStringInfo(&present, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
 	}
 	missing = psprintf(" WHERE NOT EXISTS (SELECT %s) OR"
-					   " NOT {filter key}{::key} {=} ANY (SELECT l.{key}{::key} %s)",
+					   " NOT EXISTS (SELECT %s AND l.{key}{::key} {=} {filter key}{::key})",
 					   present.data, present.data);
 	walk->progress.keys += (int64)
 		fav_insert_filters(attachment, rows.data, missing,
 						   attachment->share > 0 ? "MATERIALIZED" : "NOT MATERIALIZED",
-						   walk->size > 1 ? " ORDER BY 1" : " ON CONFLICT ({key}) DO NOTHING",
-						   nkeys, keys);
+						   walk->size > 1 ? " ORDER BY 1" :
+						   " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
 	if (!walk->is_done)
 	{
 		walk->progress.rows += (int64) walk->size;
@@ -180,13 +180,13 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 	SPITupleTable *rows;
 	uint64		nrows;
 	uint64		done = 0;
+	bool		is_full = false;
 
 	LockRelationOid(attachment->levels, RowExclusiveLock);
 	nrows = fav_execute_in(InvalidSnapshot, fav_query(attachment, text), SPI_OK_SELECT,
 						   walk->is_begun ? 1 : 0, &type, &walk->position);
 	rows = SPI_tuptable;
-	while (done < nrows &&
-		   !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), BATCH_MILLISECONDS))
+	while (done < nrows && !is_full)
 	{
 		MemoryContext old = MemoryContextSwitchTo(per_filter);
 		bool		isnull;
@@ -194,8 +194,10 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 
 		CHECK_FOR_INTERRUPTS();
 		fav_rebuild_key(attachment, key);
-		set_position(attachment, walk, key);
 		walk->progress.keys++;
+		is_full = TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), BATCH_MILLISECONDS);
+		if (is_full || done == nrows)
+			set_position(attachment, walk, key);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_filter);
 	}
@@ -292,7 +294,10 @@ try_batch(Batch batch, Walk *walk)
 	CurrentResourceOwner = owner;
 }
 
-/* All batches of a kind, each of them in a transaction. */
+/*
+ * All batches of a kind, each of them in a transaction at READ COMMITTED, whatever the session
+ * prefers: where a batch has waited for others, it goes on with what they have committed.
+ */
 static void
 walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 {
@@ -304,10 +309,11 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 	walk.context = AllocSetContextCreate(PortalContext, "fav position", ALLOCSET_SMALL_SIZES);
 	while (!walk.is_done)
 	{
-		MemoryContextSwitchTo(per_batch);
-		try_batch(batch, &walk);
 		SPI_commit();
 		SPI_start_transaction();
+		XactIsoLevel = XACT_READ_COMMITTED;
+		MemoryContextSwitchTo(per_batch);
+		try_batch(batch, &walk);
 		MemoryContextReset(per_batch);
 		if (OidIsValid(walk.levels))
 			fav_report_progress(&walk.progress);
@@ -340,6 +346,8 @@ fav_build(PG_FUNCTION_ARGS)
 	}
 	walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
 	walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);
+	SPI_commit();
+	SPI_start_transaction();
 	SPI_finish();
 	PG_RETURN_VOID();
 }

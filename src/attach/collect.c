@@ -574,12 +574,6 @@ fav_collect(PG_FUNCTION_ARGS)
 	if ((TRIGGER_FIRED_BEFORE(data->tg_event) != 0) != attachment->is_sink ||
 		(attachment->is_sink && !TRIGGER_FIRED_BY_INSERT(data->tg_event)))
 		raise_protocol("fav_collect");
-	if (data->tg_relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot keep filters of foreign table \"%s\"",
-						RelationGetRelationName(data->tg_relation)),
-				 errhint("Attach the filters on the server that has the rows.")));
 	watch_transactions();
 	if (attachment->is_sink)
 		check_not_null(data, &when);

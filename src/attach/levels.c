@@ -5,6 +5,7 @@
  */
 #include "fav.h"
 
+#include "core/dated.h"
 #include "core/levels.h"
 #include "type/elements.h"
 #include "toast_cache.h"
@@ -34,8 +35,8 @@ raise_not_levels(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("these values are not the levels of one filter"),
-			 errdetail("All three need the same seed, region size and kind of elements; recent has"
-					   " no slices, and base and middle have no recent hashes.")));
+			 errdetail("All three need the same seed, region size, keep and kind of elements;"
+					   " recent has no slices, and base and middle have no recent hashes.")));
 	pg_unreachable();
 }
 
@@ -50,16 +51,18 @@ level_reader(FunctionCallInfo fcinfo, int number, FavCache *cache, FavReader *lo
 }
 
 static bool
-level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, const FavParams *recent,
+level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, const FavFilter *recent,
 			   uint64_t hash)
 {
 	FavReader	local;
 	FavReader  *reader = level_reader(fcinfo, number, cache, &local);
 	const FavParams *params = &reader->filter.params;
 
-	if (unlikely(params->seed != recent->seed ||
-				 (params->kind != recent->kind && params->kind != FAV_KIND_NONE)))
+	if (unlikely(params->seed != recent->params.seed || params->keep != recent->params.keep ||
+				 (params->kind != recent->params.kind && params->kind != FAV_KIND_NONE)))
 		raise_not_levels();
+	if (unlikely(params->keep > 0))
+		fav_reader_forget(reader, recent->newest);
 	return fav_reader_contains(reader, hash);
 }
 
@@ -94,14 +97,6 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 		fav_raise_corrupted(&problem);
 }
 
-/* NULL is the empty filter, here with the parameters of a level below. */
-static void
-make_empty(FavFilter *recent, const FavParams *params)
-{
-	memset(recent, 0, sizeof(FavFilter));
-	recent->params = *params;
-}
-
 /* The parameters of a level below recent, one that knows its kind if there is one. */
 static bool
 params_below(FunctionCallInfo fcinfo, FavParams *params)
@@ -116,6 +111,19 @@ params_below(FunctionCallInfo fcinfo, FavParams *params)
 	return !PG_ARGISNULL(BASE) || !PG_ARGISNULL(MIDDLE);
 }
 
+/* The newest period of all levels is the present one, in which recent forgets. */
+static void
+find_present(FunctionCallInfo fcinfo, FavFilter *recent)
+{
+	LevelCaches *caches = level_caches(fcinfo);
+	FavReader	local;
+
+	if (!PG_ARGISNULL(MIDDLE))
+		fav_forget(recent, level_reader(fcinfo, MIDDLE, &caches->middle, &local)->newest);
+	if (!PG_ARGISNULL(BASE))
+		fav_forget(recent, level_reader(fcinfo, BASE, &caches->base, &local)->newest);
+}
+
 /* Recent, which may be NULL or not know its kind.  False: all levels are NULL. */
 static bool
 get_recent(FunctionCallInfo fcinfo, FavFilter *recent)
@@ -126,12 +134,17 @@ get_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 	{
 		if (!params_below(fcinfo, &below))
 			return false;
-		make_empty(recent, &below);
-		return true;
+		/* NULL is the empty filter, here with the parameters of a level below */
+		fav_make_empty(recent, &below);
 	}
-	open_recent(fcinfo, recent);
-	if (recent->params.kind == FAV_KIND_NONE && params_below(fcinfo, &below))
-		recent->params.kind = below.kind;
+	else
+	{
+		open_recent(fcinfo, recent);
+		if (recent->params.kind == FAV_KIND_NONE && params_below(fcinfo, &below))
+			recent->params.kind = below.kind;
+	}
+	if (unlikely(fav_is_dated(recent)))
+		find_present(fcinfo, recent);
 	return true;
 }
 
@@ -159,10 +172,10 @@ contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 		PG_RETURN_BOOL(false);
 	caches = level_caches(fcinfo);
 	in_middle = !PG_ARGISNULL(MIDDLE) &&
-		level_contains(fcinfo, MIDDLE, &caches->middle, &recent.params, hash);
+		level_contains(fcinfo, MIDDLE, &caches->middle, &recent, hash);
 	if (!in_middle &&
 		(PG_ARGISNULL(BASE) ||
-		 !level_contains(fcinfo, BASE, &caches->base, &recent.params, hash)))
+		 !level_contains(fcinfo, BASE, &caches->base, &recent, hash)))
 		PG_RETURN_BOOL(false);
 	if (fav_has_tombstone(&recent, hash))
 		PG_RETURN_BOOL(false);
@@ -241,8 +254,11 @@ fav_stack(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(RECENT))
 		fav_get_argument(fcinfo, RECENT, &recent);
 	else
-		make_empty(&recent.filter, levels.base != NULL ? &base.params : &middle.filter.params);
+		fav_make_empty(&recent.filter,
+					   levels.base != NULL ? &base.params : &middle.filter.params);
 	levels.recent = &recent.filter;
+	fav_levels_forget(PG_ARGISNULL(BASE) ? NULL : &base,
+					  PG_ARGISNULL(MIDDLE) ? NULL : &middle.filter, &recent.filter);
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
 		raise_not_levels();

@@ -7,11 +7,10 @@
  */
 #include "attach.h"
 
-#include "access/htup_details.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(fav_list_attachments);
 
@@ -49,6 +48,7 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 {
 	FavAttachment attachment;
 	const FavObstacle *found = fav_read_attachment(schema, levels, &attachment);
+	Interval   *keep = palloc0(sizeof(Interval));
 	Oid			view;
 
 	if (!OidIsValid(attachment.owner) ||
@@ -67,40 +67,26 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 	values[7] = BoolGetDatum(fav_is_complete(levels));
 	values[8] = BoolGetDatum(found == NULL && fav_is_active(&attachment));
 	values[9] = BoolGetDatum(attachment.is_sink);
+	keep->time = attachment.keep * USECS_PER_SEC;
+	values[10] = DirectFunctionCall1(interval_justify_hours, IntervalPGetDatum(keep));
+	nulls[10] = attachment.keep == 0;
 	return true;
 }
 
 Datum
 fav_list_attachments(PG_FUNCTION_ARGS)
 {
+	ReturnSetInfo *result = fav_return_rows(fcinfo);
 	Oid			schema = fav_schema_of_function(fcinfo);
-	FuncCallContext *context;
+	ListCell   *cell;
 
-	if (SRF_IS_FIRSTCALL())
+	foreach(cell, list_attachments(schema))
 	{
-		MemoryContext old;
-		TupleDesc	descriptor;
+		Datum		values[11];
+		bool		nulls[11] = {false};
 
-		context = SRF_FIRSTCALL_INIT();
-		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "fav_list_attachments must return records");
-		context->tuple_desc = BlessTupleDesc(descriptor);
-		context->user_fctx = list_attachments(schema);
-		context->max_calls = (uint64) list_length(context->user_fctx);
-		MemoryContextSwitchTo(old);
+		if (describe(schema, lfirst_oid(cell), values, nulls))
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
-
-	context = SRF_PERCALL_SETUP();
-	for (; context->call_cntr < context->max_calls; context->call_cntr++)
-	{
-		Datum		values[10];
-		bool		nulls[10] = {false};
-
-		if (describe(schema, list_nth_oid(context->user_fctx, (int) context->call_cntr), values,
-					 nulls))
-			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc,
-																	   values, nulls)));
-	}
-	SRF_RETURN_DONE(context);
+	PG_RETURN_NULL();
 }

@@ -281,7 +281,8 @@ fav_create_levels(const FavAttachment *attachment, const char *key_name, const c
 				 (int64) attachment->params.seed);
 	int			i;
 
-	definition = attachment->is_sink ? psprintf("fav_sink_recent%s)", definition) :
+	definition = attachment->is_sink ? psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
+				 attachment->keep) :
 		psprintf("fav_recent%s, %d)", definition, attachment->share);
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
 					 " recent %s.fav NOT NULL DEFAULT %s.%s) WITH (fillfactor = 80)",
@@ -318,7 +319,11 @@ fav_create_readers(const FavAttachment *attachment, const char *view_name)
 	if (view_name != NULL)
 		fav_run(psprintf("CREATE VIEW %s AS %s",
 						 quote_qualified_identifier(namespace, view_name), fav_query(attachment,
+			attachment->keep == 0 ?
 			"SELECT l.{key}, {fav}.fav_stack(l.{base}, l.{middle}, l.{recent}) AS filter"
+			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL" :
+			"SELECT l.{key}, {fav}.fav_expire({fav}.fav_stack(l.{base}, l.{middle}, l.{recent}),"
+			" {fav}.fav_period({period})) AS filter"
 			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL")));
 	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, %selement %s)"
 					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
@@ -495,13 +500,18 @@ fav_choose_view_name(const char *levels)
 	return makeObjectName(levels, NULL, "fav");
 }
 
-/* Filters are complete now, if they have not been before. */
+/*
+ * Filters are complete now, if they have not been before.  The lock keeps two sessions from
+ * saying so at once; writers do not wait for it.
+ */
 void
 fav_complete(const FavAttachment *attachment)
 {
 	Oid			levels = attachment->levels;
-	bool		has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
+	bool		has_view;
 
+	LockRelationOid(levels, ShareUpdateExclusiveLock);
+	has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
 	if (!fav_is_complete(levels))
 		fav_create_readers(attachment,
 						   has_view ? NULL : fav_choose_view_name(get_rel_name(levels)));

@@ -13,7 +13,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_statistic.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/acl.h"
@@ -146,36 +145,17 @@ describe(const PgBackendStatus *status, Datum *values, bool *nulls)
 Datum
 fav_list_progress(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *context;
-	int		   *next;			/* number of the session to look at */
+	ReturnSetInfo *result = fav_return_rows(fcinfo);
+	int			i;
 
-	if (SRF_IS_FIRSTCALL())
+	for (i = 1; i <= pgstat_fetch_stat_numbackends(); i++)
 	{
-		MemoryContext old;
-		TupleDesc	descriptor;
-
-		context = SRF_FIRSTCALL_INIT();
-		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "fav_list_progress must return records");
-		context->tuple_desc = BlessTupleDesc(descriptor);
-		next = palloc(sizeof(int));
-		*next = 1;
-		context->user_fctx = next;
-		MemoryContextSwitchTo(old);
-	}
-
-	context = SRF_PERCALL_SETUP();
-	next = context->user_fctx;
-	while (*next <= pgstat_fetch_stat_numbackends())
-	{
-		LocalPgBackendStatus *session = pgstat_get_local_beentry_by_index((*next)++);
+		LocalPgBackendStatus *session = pgstat_get_local_beentry_by_index(i);
 		Datum		values[7];
 		bool		nulls[7] = {false};
 
 		if (session != NULL && describe(&session->backendStatus, values, nulls))
-			SRF_RETURN_NEXT(context, HeapTupleGetDatum(heap_form_tuple(context->tuple_desc,
-																	   values, nulls)));
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
-	SRF_RETURN_DONE(context);
+	PG_RETURN_NULL();
 }

@@ -133,6 +133,8 @@ replacement(const FavAttachment *attachment, const char *word)
 {
 	if (strcmp(word, "fav") == 0)
 		return quote_identifier(get_namespace_name(attachment->schema));
+	if (strcmp(word, "period") == 0)
+		return psprintf(INT64_FORMAT, attachment->period);
 	if (strcmp(word, "levels") == 0)
 		return fav_relation_name(attachment->levels);
 	if (strcmp(word, "source") == 0)

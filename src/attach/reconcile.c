@@ -35,14 +35,6 @@
 #define LOOK_UP_BATCH		8192
 #define LOOK_UP_BATCH_BYTES (8 * 1024 * 1024)
 
-/* A list of hashes that grows. */
-typedef struct Hashes
-{
-	uint64_t   *values;
-	size_t		count;
-	size_t		allocated;
-} Hashes;
-
 /* A key that is being reconciled. */
 struct FavKey
 {
@@ -50,8 +42,8 @@ struct FavKey
 	FavKnown	known;			/* of its touched rows */
 
 	/* Its touched rows, by their hashes: those in the source, and the others. */
-	Hashes		present;
-	Hashes		absent;
+	FavHashes		present;
+	FavHashes		absent;
 
 	/* Elements that are yet to be looked up, and the key that they belong to. */
 	MemoryContext batch;
@@ -61,16 +53,16 @@ struct FavKey
 	int			allocated;
 
 	/* What the levels do not tell right: these come, and those go. */
-	Hashes		add;
-	Hashes		exclude;
+	FavHashes		add;
+	FavHashes		exclude;
 };
 
 /*
  * Hashes
  */
 
-static void
-append(Hashes *hashes, uint64_t hash)
+void
+fav_append_hash(FavHashes *hashes, uint64_t hash)
 {
 	if (hashes->count == hashes->allocated)
 	{
@@ -92,8 +84,8 @@ compare_hashes(const void *a, const void *b)
 }
 
 /* Sort them, and leave out repetitions. */
-static void
-sort_hashes(Hashes *hashes)
+void
+fav_sort_hashes(FavHashes *hashes)
 {
 	size_t		unique = 0;
 	size_t		i;
@@ -108,7 +100,7 @@ sort_hashes(Hashes *hashes)
 }
 
 static bool
-includes(const Hashes *hashes, uint64_t hash)
+includes(const FavHashes *hashes, uint64_t hash)
 {
 	return hashes->count > 0 && bsearch(&hash, hashes->values, hashes->count, sizeof(uint64_t),
 										compare_hashes) != NULL;
@@ -116,7 +108,7 @@ includes(const Hashes *hashes, uint64_t hash)
 
 /* Remove from sorted hashes those that others include. */
 static void
-subtract(Hashes *hashes, const Hashes *others)
+subtract(FavHashes *hashes, const FavHashes *others)
 {
 	size_t		kept = 0;
 	size_t		i;
@@ -187,7 +179,7 @@ look_up(FavKey *key)
 {
 	const FavAttachment *attachment = key->row.attachment;
 	const TypeCacheEntry *type = attachment->element_type;
-	Hashes		found = {NULL, 0, 0};
+	FavHashes		found = {NULL, 0, 0};
 	Datum		values[2];
 	uint64		nrows;
 	uint64		i;
@@ -205,16 +197,16 @@ look_up(FavKey *key)
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1,
 											&isnull);
 
-		append(&found, fav_hash_row(attachment, key->row_key, element));
+		fav_append_hash(&found, fav_hash_row(attachment, key->row_key, element));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
-	sort_hashes(&found);
+	fav_sort_hashes(&found);
 	for (i = 0; i < (uint64) key->nelements; i++)
 	{
 		uint64_t	hash = fav_hash_row(attachment, key->row_key, key->elements[i]);
 
-		append(includes(&found, hash) ? &key->present : &key->absent, hash);
+		fav_append_hash(includes(&found, hash) ? &key->present : &key->absent, hash);
 	}
 	if (found.values != NULL)
 		pfree(found.values);
@@ -235,7 +227,7 @@ fav_touch_row(FavKey *key, Datum row_key, Datum element)
 
 	if (key->known != FAV_UNKNOWN)
 	{
-		append(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
+		fav_append_hash(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
 			   fav_hash_row(attachment, row_key, element));
 		return;
 	}
@@ -296,7 +288,7 @@ find_changes(FavKey *key, bool look_below)
 
 		if (!recent_contains(recent, hash) &&
 			!(look_below && !recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
-			append(&key->add, hash);
+			fav_append_hash(&key->add, hash);
 	}
 	for (i = 0; i < key->absent.count; i++)
 	{
@@ -304,7 +296,7 @@ find_changes(FavKey *key, bool look_below)
 
 		if (recent_contains(recent, hash) ||
 			(!recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
-			append(&key->exclude, hash);
+			fav_append_hash(&key->exclude, hash);
 	}
 }
 
@@ -425,7 +417,7 @@ exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
 	key->exclude.count = 0;
 	for (i = 0; i < key->absent.count; i++)
 		if (fav_contains(&filter, key->absent.values[i]))
-			append(&key->exclude, key->absent.values[i]);
+			fav_append_hash(&key->exclude, key->absent.values[i]);
 	if (key->exclude.count == 0)
 		return;
 	are_many = key->exclude.count > FAV_RECENT_MAX;
@@ -449,7 +441,7 @@ keep_tombstones(FavKey *key, const FavFilter *level)
 		uint64_t	hash = fav_load64(level->tombstones + 8 * (size_t) i);
 
 		if (!recent_contains(&key->row.recent, hash))
-			append(&key->absent, hash);
+			fav_append_hash(&key->absent, hash);
 	}
 }
 
@@ -497,7 +489,7 @@ reconcile(FavKey *key)
 			fav_reader_expect(middle, UINT32_MAX);
 			keep_tombstones(key, &middle->filter);
 		}
-		sort_hashes(&key->absent);
+		fav_sort_hashes(&key->absent);
 		subtract(&key->absent, &key->present);
 	}
 	if (key->row.is_locked)
@@ -537,12 +529,11 @@ void
 fav_reconcile_key(FavKey *key)
 {
 	look_up(key);
-	sort_hashes(&key->present);
-	sort_hashes(&key->absent);
+	fav_sort_hashes(&key->present);
+	fav_sort_hashes(&key->absent);
 	if (key->row.attachment->is_sink)
 	{
-		fav_add_to_sink(key->row.attachment, key->row.key, key->present.values,
-						key->present.count);
+		fav_add_to_sink(key->row.attachment, key->row.key, &key->present);
 		return;
 	}
 

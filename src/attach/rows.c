@@ -78,6 +78,16 @@ fav_row_middle(FavRow *row)
 	return open_level(row, &row->middle);
 }
 
+/* Base and middle report no more what they have forgotten by now. */
+void
+fav_forget_below_recent(FavRow *row, int32 period)
+{
+	if (fav_row_middle(row) != NULL)
+		fav_reader_forget(fav_row_middle(row), period);
+	if (fav_row_base(row) != NULL)
+		fav_reader_forget(fav_row_base(row), period);
+}
+
 /* Does middle or base report the hash? */
 bool
 fav_row_reports_below_recent(FavRow *row, uint64_t hash)

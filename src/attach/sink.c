@@ -29,15 +29,17 @@
 #include "attach.h"
 
 #include "access/detoast.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "core/dated.h"
 #include "core/levels.h"
-#include "core/sort.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 /* A row that is neither there nor can be inserted was inserted and removed by somebody else. */
 #define INSERT_TRIES		10
@@ -58,6 +60,7 @@
 /* What precedes a filter in the log: its size. */
 #define LOG_PREFIX			sizeof(uint32)
 
+PG_FUNCTION_INFO_V1(fav_period);
 PG_FUNCTION_INFO_V1(fav_remove);
 
 typedef enum Action
@@ -71,9 +74,34 @@ typedef enum Action
 typedef struct Change
 {
 	Action		action;
-	uint64_t   *hashes;			/* sorted, unique */
-	size_t		count;
+	FavHashes	hashes;			/* sorted, unique */
+	int32		period;			/* the present one */
 } Change;
+
+/*
+ * Periods
+ */
+
+static int32
+find_period(TimestampTz now, int64 seconds)
+{
+	int64		elapsed = now / USECS_PER_SEC;
+
+	return (int32) (elapsed / seconds - (elapsed % seconds < 0 ? 1 : 0));
+}
+
+/* fav_period(seconds): the period of this transaction */
+Datum
+fav_period(PG_FUNCTION_ARGS)
+{
+	int64		seconds = PG_GETARG_INT64(0);
+
+	if (seconds < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("seconds must be at least 1")));
+	PG_RETURN_INT32(find_period(GetCurrentTransactionStartTimestamp(), seconds));
+}
 
 static void
 raise_not_ours(const FavAttachment *attachment)
@@ -90,6 +118,7 @@ is_recent(const FavAttachment *attachment, const FavFilter *filter)
 {
 	return filter->nslices == 0 && filter->params.seed == attachment->params.seed &&
 		filter->params.region_size == attachment->params.region_size &&
+		filter->params.keep == attachment->params.keep &&
 		(filter->params.kind == attachment->kind || fav_is_empty(filter));
 }
 
@@ -188,11 +217,14 @@ append_to_log(StringInfo log, const FavFilter *filter)
 static void
 replay(FavEditor *base, const FavFilter *filter)
 {
+	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
 
 	/* oldest first */
+	fav_recent_periods(filter, periods);
 	for (i = filter->nrecent; i-- > 0;)
-		fav_require(fav_editor_add(base, fav_load64(filter->recent + 8 * (size_t) i)));
+		fav_require(fav_editor_add_at(base, fav_load64(filter->recent + 8 * (size_t) i),
+									  periods[i]));
 	for (i = filter->ntombstones; i-- > 0;)
 	{
 		uint64_t	hash = fav_load64(filter->tombstones + 8 * (size_t) i);
@@ -256,12 +288,15 @@ change_recent(FavRow *row, const Change *change, FavWritten *levels)
 	FavEditor	editor;
 	size_t		i;
 
+	if (change->action != ADD)
+		fav_forget_below_recent(row, change->period);
+
 	fav_editor_open(&editor, &row->recent);
-	for (i = 0; i < change->count; i++)
+	for (i = 0; i < change->hashes.count; i++)
 		if (change->action == ADD)
-			fav_require(fav_editor_add(&editor, change->hashes[i]));
+			fav_require(fav_editor_add_at(&editor, change->hashes.values[i], change->period));
 		else
-			remove_in_recent(row, &editor, change->action, change->hashes[i]);
+			remove_in_recent(row, &editor, change->action, change->hashes.values[i]);
 	levels->recent = fav_finish_edit(&editor);
 }
 
@@ -292,15 +327,17 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 
 		appendBinaryStringInfo(&log, VARDATA_ANY(old), (int) VARSIZE_ANY_EXHDR(old));
 	}
-	push_filter(&middle, &log, &row->recent);
-	for (done = 0; done < change->count; done += count)
+	if (!fav_is_empty(&row->recent))
+		push_filter(&middle, &log, &row->recent);
+	for (done = 0; done < change->hashes.count; done += count)
 	{
 		FavEditor	editor;
 		const FavFilter *filter;
 
-		count = Min(change->count - done, FAV_RECENT_MAX);
+		count = Min(change->hashes.count - done, FAV_RECENT_MAX);
 		new_level(row->attachment, 1.0, 0, &editor);
-		fav_require(fav_editor_add_many(&editor, change->hashes + done, count));
+		fav_require(fav_editor_add_many_at(&editor, change->hashes.values + done, count,
+										   change->period));
 		fav_require(fav_editor_finish(&editor, &filter));
 		push_filter(&middle, &log, filter);
 		fav_editor_close(&editor);
@@ -317,7 +354,7 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 {
 	FavEditor	base;
 	const FavFilter *filter;
-	uint64		count = row->recent.nrecent + (change->action == ADD ? change->count : 0);
+	uint64		count = row->recent.nrecent + (change->action == ADD ? change->hashes.count : 0);
 	int			i;
 
 	open_level(row->attachment, fav_row_base(row), FAV_BASE_ERROR_SHARE,
@@ -326,14 +363,16 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 		replay_part(row, i, &base);
 	replay(&base, &row->recent);
 	if (change->action == ADD)
-		fav_require(fav_editor_add_many(&base, change->hashes, change->count));
+		fav_require(fav_editor_add_many_at(&base, change->hashes.values, change->hashes.count,
+										   change->period));
 
 	/* what is removed must not come back by a flush */
+	fav_require(fav_editor_expire(&base, change->period));
 	fav_require(fav_editor_flush(&base));
 	if (change->action == REMOVE)
-		fav_require(fav_editor_remove_many(&base, change->hashes, change->count));
+		fav_require(fav_editor_remove_many(&base, change->hashes.values, change->hashes.count));
 	else if (change->action == EXCLUDE)
-		fav_require(fav_editor_exclude_many(&base, change->hashes, change->count));
+		fav_require(fav_editor_exclude_many(&base, change->hashes.values, change->hashes.count));
 	fav_require(fav_editor_finish(&base, &filter));
 	if (fav_is_empty(filter))
 		fav_editor_close(&base);
@@ -348,8 +387,8 @@ recent_count(const FavRow *row, const Change *change)
 	size_t		count = row->recent.nrecent + row->recent.ntombstones;
 	size_t		i;
 
-	for (i = 0; i < change->count; i++)
-		count += !(change->action == ADD && in_recent(row, change->hashes[i]));
+	for (i = 0; i < change->hashes.count; i++)
+		count += !(change->action == ADD && in_recent(row, change->hashes.values[i]));
 	return count;
 }
 
@@ -398,11 +437,12 @@ try_change(FavRow *row, const Change *change)
 
 /* Change the filter of a key. */
 static void
-change_filter(FavAttachment *attachment, Datum filter_key, const Change *change)
+change_filter(FavAttachment *attachment, Datum filter_key, Change *change)
 {
 	FavRow	   *row = palloc0(sizeof(FavRow));
 	int			tries;
 
+	change->period = find_period(GetCurrentTimestamp(), attachment->period);
 	row->attachment = attachment;
 	row->key = filter_key;
 	for (tries = 0; tries < INSERT_TRIES; tries++)
@@ -419,9 +459,9 @@ change_filter(FavAttachment *attachment, Datum filter_key, const Change *change)
 
 /* Elements were inserted into the sink.  As the owner; the hashes are sorted and unique. */
 void
-fav_add_to_sink(FavAttachment *attachment, Datum filter_key, uint64_t *hashes, size_t count)
+fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes)
 {
-	Change		change = {ADD, hashes, count};
+	Change		change = {ADD, *hashes, 0};
 
 	change_filter(attachment, filter_key, &change);
 }
@@ -444,12 +484,11 @@ fav_refuse_sink(const FavAttachment *attachment, const char *function)
 
 /* Hashes of the elements of an array, sorted and unique. */
 static void
-hash_elements(const FavAttachment *attachment, ArrayType *array, Change *change)
+hash_elements(const FavAttachment *attachment, ArrayType *array, FavHashes *hashes)
 {
 	FavColumn	column = {.type = getBaseType(ARR_ELEMTYPE(array))};
 	FavKind		kind = fav_kind_of_column(&column);
-	uint64_t   *hashes;
-	uint64_t   *scratch;
+	uint64_t	seed = attachment->params.seed;
 	Datum	   *elements;
 	bool	   *nulls;
 	int			count;
@@ -466,15 +505,12 @@ hash_elements(const FavAttachment *attachment, ArrayType *array, Change *change)
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &length, &by_value, &alignment);
 	deconstruct_array(array, ARR_ELEMTYPE(array), length, by_value, alignment, &elements, &nulls,
 					  &count);
-	hashes = palloc(Max(1, count) * sizeof(uint64_t));
-	scratch = palloc(Max(1, count) * sizeof(uint64_t));
 	for (i = 0; i < count; i++)
 		if (!nulls[i])
-			hashes[change->count++] = kind == FAV_KIND_INTEGER ?
-				fav_hash_integer(fav_integer(column.type, elements[i]), attachment->params.seed) :
-				fav_hash_datum(kind, elements[i], attachment->params.seed);
-	change->hashes = fav_sort_hashes(hashes, change->count, 64, scratch);
-	change->count = fav_copy_unique(change->hashes, change->hashes, change->count);
+			fav_append_hash(hashes, kind == FAV_KIND_INTEGER ?
+							fav_hash_integer(fav_integer(column.type, elements[i]), seed) :
+							fav_hash_datum(kind, elements[i], seed));
+	fav_sort_hashes(hashes);
 }
 
 static void
@@ -494,7 +530,7 @@ fav_remove(PG_FUNCTION_ARGS)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
 	Oid			source = fav_source_argument(fcinfo);
-	Change		change = {REMOVE, NULL, 0};
+	Change		change = {.action = REMOVE};
 	FavAttachment *attachment;
 	FavRole		role;
 	Oid			levels;
@@ -517,8 +553,8 @@ fav_remove(PG_FUNCTION_ARGS)
 	fav_settle(attachment);
 	if (PG_GETARG_BOOL(3))
 		change.action = EXCLUDE;
-	hash_elements(attachment, PG_GETARG_ARRAYTYPE_P(2), &change);
-	if (change.count > 0)
+	hash_elements(attachment, PG_GETARG_ARRAYTYPE_P(2), &change.hashes);
+	if (change.hashes.count > 0)
 	{
 		fav_become_owner(&role, attachment->owner);
 		change_filter(attachment, fav_read_key(attachment, PG_GETARG_DATUM(1)), &change);

@@ -1,14 +1,9 @@
 /*
  * build.c
  *		A filter with one slice of exactly the right size, from all its hashes.
- *
- * The slice is built where it will be in the value, so that a large filter need not be copied.
  */
 #include "editor.h"
 #include "sizing.h"
-
-/* The offset of the blocks of an only slice in a value with its prefix. */
-#define BLOCKS_OFFSET		(FAV_VALUE_PREFIX + fav_head_size(1, 0))
 
 /* Build the slice, whose geometry is known. */
 static FavStatus
@@ -17,12 +12,11 @@ build_slice(FavEditor *editor, const uint64_t *hashes, size_t count)
 	FavSlice   *slice = &editor->filter.slices[0];
 	uint32_t	region_size = editor->filter.params.region_size;
 	size_t		size = fav_slice_bytes(slice, region_size);
-	uint8_t    *blocks;
+	uint8_t    *blocks = fav_alloc(size);
 
-	editor->own_value = fav_alloc(BLOCKS_OFFSET + size);
-	if (editor->own_value == NULL)
+	if (blocks == NULL)
 		return FAV_NO_MEMORY;
-	blocks = editor->own_value + BLOCKS_OFFSET;
+	editor->own_blocks[0] = blocks;
 	fav_zero(blocks, size);
 	slice->blocks = blocks;
 	slice->bits_set = 0;
@@ -45,7 +39,7 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 	if (filter->params.capacity < count)
 		filter->params.capacity = count;
 	filter->elements = count;
-	status = fav_size_next_slice(filter, &filter->slices[0]);
+	status = fav_size_next_slice(filter, 0, count, &filter->slices[0]);
 	if (status == FAV_OK)
 		status = build_slice(editor, hashes, count);
 
@@ -53,24 +47,11 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 	while (status == FAV_OK && fav_slice_is_uneven(filter, 0))
 	{
 		filter->nslices = 0;
-		fav_free(editor->own_value);
+		fav_free(editor->own_blocks[0]);
+		editor->own_blocks[0] = NULL;
 		fav_slice_widen(&filter->slices[0], filter->params.region_size);
 		status = build_slice(editor, hashes, count);
 	}
 	fav_tombstones_reorder(editor);
 	return status;
-}
-
-uint8_t *
-fav_editor_built_value(FavEditor *editor)
-{
-	const FavFilter *filter = &editor->filter;
-	uint8_t    *value = editor->own_value;
-
-	if (value == NULL || filter->nslices != 1 || filter->nrecent > 0 || filter->ntombstones > 0 ||
-		filter->slices[0].blocks != value + BLOCKS_OFFSET)
-		return NULL;
-	fav_write_head(filter, value + FAV_VALUE_PREFIX);
-	editor->own_value = NULL;
-	return value;
 }

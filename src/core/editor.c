@@ -10,6 +10,7 @@
  * own, not x's.  When two slices report y nobody can tell which is its home, and y gets a
  * tombstone instead.  docs/ALGORITHM.md has the long form.
  */
+#include "dated.h"
 #include "editor.h"
 
 /* So many removals are prefetched ahead. */
@@ -24,8 +25,7 @@ fav_editor_new(FavEditor *editor, const FavParams *params)
 {
 	FavFilter	empty;
 
-	memset(&empty, 0, sizeof(empty));
-	empty.params = *params;
+	fav_make_empty(&empty, params);
 	fav_editor_open(editor, &empty);
 }
 
@@ -36,11 +36,11 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 
 	editor->filter = *source;
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
-	editor->own_value = NULL;
 	editor->changed = false;
 	if (source->nrecent > 0)
 		memcpy(front, source->recent, 8 * source->nrecent);
 	editor->filter.recent = front;
+	fav_recent_periods(source, editor->periods + FAV_RECENT_MAX - source->nrecent);
 	fav_recent_bits_init(&editor->recent_bits, &editor->filter);
 	fav_tombstones_open(editor);
 }
@@ -53,9 +53,30 @@ fav_editor_close(FavEditor *editor)
 	for (i = 0; i < FAV_MAX_SLICES; i++)
 		if (editor->own_blocks[i] != NULL)
 			fav_free(editor->own_blocks[i]);
-	if (editor->own_value != NULL)
-		fav_free(editor->own_value);
 	fav_tombstones_close(editor);
+}
+
+/* Write the periods of recent hashes down, as runs. */
+static void
+make_runs(FavEditor *editor)
+{
+	FavFilter  *filter = &editor->filter;
+	const int32_t *periods = fav_editor_periods(editor);
+	uint8_t    *run = editor->own_runs;
+	uint32_t	i;
+
+	filter->nruns = 0;
+	filter->runs = editor->own_runs;
+	for (i = 0; i < filter->nrecent && fav_is_dated(filter); i++)
+	{
+		if (i == 0 || periods[i] != periods[i - 1])
+		{
+			run = editor->own_runs + filter->nruns++ * FAV_RUN_SIZE;
+			fav_store32(run + FAV_RUN_AT_PERIOD, (uint32_t) periods[i]);
+			run[FAV_RUN_AT_COUNT] = 0;
+		}
+		run[FAV_RUN_AT_COUNT]++;
+	}
 }
 
 FavStatus
@@ -63,6 +84,7 @@ fav_editor_finish(FavEditor *editor, const FavFilter **result)
 {
 	FavStatus	status = fav_tombstones_merge(editor);
 
+	make_runs(editor);
 	fav_tombstones_reorder(editor);
 	if (status == FAV_OK && fav_size(&editor->filter) > FAV_MAX_SIZE)
 		status = FAV_TOO_LARGE;
@@ -98,52 +120,110 @@ fav_editor_contains(const FavEditor *editor, uint64_t hash)
 						 fav_editor_has_tombstone(editor, hash));
 }
 
+/* The position of a hash that is in recent. */
+static uint32_t
+find_recent(const FavEditor *editor, uint64_t hash)
+{
+	uint32_t	i = 0;
+
+	while (fav_load64(editor->filter.recent + 8 * i) != hash)
+		i++;
+	return i;
+}
+
+void
+fav_editor_drop_recent(FavEditor *editor, uint32_t from, uint32_t count)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	front = FAV_RECENT_MAX - filter->nrecent;
+
+	memmove(editor->own_recent + 8 * (front + count), editor->own_recent + 8 * front, 8 * from);
+	memmove(editor->periods + front + count, editor->periods + front,
+			from * sizeof(editor->periods[0]));
+	filter->recent = editor->own_recent + 8 * (front + count);
+	filter->nrecent -= count;
+	editor->changed = true;
+}
+
+/* Insert a hash into recent, which is not full: after those of later periods. */
+static void
+insert_recent(FavEditor *editor, uint64_t hash, int32_t period)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	front = FAV_RECENT_MAX - filter->nrecent;
+	uint32_t	at = front;
+
+	while (at < FAV_RECENT_MAX && editor->periods[at] > period)
+		at++;
+	memmove(editor->own_recent + 8 * (front - 1), editor->own_recent + 8 * front,
+			8 * (at - front));
+	memmove(editor->periods + front - 1, editor->periods + front,
+			(at - front) * sizeof(editor->periods[0]));
+	fav_store64(editor->own_recent + 8 * (at - 1), hash);
+	editor->periods[at - 1] = period;
+	filter->recent = editor->own_recent + 8 * (front - 1);
+	filter->nrecent++;
+	fav_recent_bits_add(&editor->recent_bits, hash);
+	editor->changed = true;
+}
+
 FavStatus
-fav_editor_add(FavEditor *editor, uint64_t hash)
+fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t period)
 {
 	FavFilter  *filter = &editor->filter;
 	FavStatus	status = FAV_OK;
-	uint8_t    *front;
 
 	if (fav_editor_in_recent(editor, hash))
-		return FAV_OK;
+	{
+		uint32_t	i = find_recent(editor, hash);
+
+		if (fav_editor_periods(editor)[i] >= period)
+			return FAV_OK;
+		fav_editor_drop_recent(editor, i, 1);
+	}
 	if (filter->nrecent == FAV_RECENT_MAX)
-		status = fav_editor_flush(editor);
+		status = fav_editor_flush_span(editor);
 	if (status == FAV_OK && fav_editor_has_tombstone(editor, hash))
 	{
 		status = fav_tombstones_remove(editor, hash);
 		if (status == FAV_OK && fav_slices_report(filter, hash))
 			fav_count_in(filter);
 	}
-	if (status != FAV_OK)
-		return status;
+	if (status == FAV_OK)
+		insert_recent(editor, hash, period);
+	return status;
+}
 
-	filter->nrecent++;
-	front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
-	fav_store64(front, hash);
-	filter->recent = front;
-	fav_recent_bits_add(&editor->recent_bits, hash);
-	editor->changed = true;
-	return FAV_OK;
+FavStatus
+fav_editor_add(FavEditor *editor, uint64_t hash)
+{
+	if (fav_is_dated(&editor->filter) && editor->filter.newest == FAV_NO_PERIOD)
+		return FAV_UNDATED;
+	return fav_editor_put_recent(editor, hash, editor->filter.newest);
 }
 
 /*
  * Remove
  */
 
-/* Remove a hash that is in recent. */
 static void
 remove_recent(FavEditor *editor, uint64_t hash)
 {
-	FavFilter  *filter = &editor->filter;
-	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * filter->nrecent;
-	uint32_t	i = 0;
+	fav_editor_drop_recent(editor, find_recent(editor, hash), 1);
+}
 
-	while (fav_load64(front + 8 * i) != hash)
-		i++;
-	memmove(front + 8, front, 8 * i);
-	filter->recent = front + 8;
-	filter->nrecent--;
+void
+fav_editor_drop_slice(FavEditor *editor, uint32_t i)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	after = --filter->nslices - i;
+
+	if (editor->own_blocks[i] != NULL)
+		fav_free(editor->own_blocks[i]);
+	memmove(&filter->slices[i], &filter->slices[i + 1], after * sizeof(filter->slices[0]));
+	memmove(&editor->own_blocks[i], &editor->own_blocks[i + 1],
+			after * sizeof(editor->own_blocks[0]));
+	editor->own_blocks[filter->nslices] = NULL;
 	editor->changed = true;
 }
 
@@ -160,13 +240,8 @@ drop_empty_slices(FavEditor *editor)
 	for (i = 0; i < filter->nslices; i++)
 		if (filter->slices[i].bits_set > 0)
 			return;
-	for (i = 0; i < filter->nslices; i++)
-	{
-		if (editor->own_blocks[i] != NULL)
-			fav_free(editor->own_blocks[i]);
-		editor->own_blocks[i] = NULL;
-	}
-	filter->nslices = 0;
+	while (filter->nslices > 0)
+		fav_editor_drop_slice(editor, filter->nslices - 1);
 	filter->elements = 0;
 	if (filter->has_excluded)
 		fav_tombstones_reorder(editor);
@@ -210,6 +285,7 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 						  least_to_clear(&filter->params, filter->slices[home].k)))
 		return fav_tombstones_add(editor, hash);
 	fav_count_out(filter, 1);
+	filter->slices[home].elements -= filter->slices[home].elements > 0;
 	editor->changed = true;
 	if (filter->slices[home].bits_set == 0)
 		drop_empty_slices(editor);
@@ -248,8 +324,11 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 	uint32_t	home;
 	FavStatus	status = FAV_OK;
 
-	/* an excluded element is absent already, and bits that report it may be another's */
-	if (filter->has_excluded && fav_editor_has_tombstone(editor, hash))
+	/*
+	 * An excluded element is absent already, and bits that report it may be another's.  So may
+	 * those that report an element after its slice was forgotten.
+	 */
+	if ((filter->has_excluded || fav_is_dated(filter)) && fav_editor_has_tombstone(editor, hash))
 		return FAV_OK;
 	home = fav_find_slice(filter->slices, filter->nslices, region_size, hash);
 	if (home != FAV_NO_SLICE)

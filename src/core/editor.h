@@ -18,11 +18,12 @@ typedef struct FavEditor
 {
 	FavFilter	filter;			/* as it is now; its tombstones are complete once finished */
 	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* writable blocks; NULL: the slice is untouched */
-	uint8_t    *own_value;		/* the value of a slice as it was built, or NULL */
 	bool		changed;		/* anything at all, since it was opened */
 	FavTombstones tombstones;
 	FavRecentBits recent_bits;	/* of all that recent has, or had since it was empty */
 	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
+	int32_t		periods[FAV_RECENT_MAX];	/* of the hashes in own_recent; 0 if not dated */
+	uint8_t		own_runs[FAV_RECENT_MAX * FAV_RUN_SIZE];	/* made when the edit is finished */
 } FavEditor;
 
 extern void fav_editor_new(FavEditor *editor, const FavParams *params);
@@ -32,6 +33,7 @@ extern void fav_editor_close(FavEditor *editor);
 
 extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
 
+/* Add an element: to a dated filter in its newest period, FAV_UNDATED if it has none. */
 extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
 
 /*
@@ -66,17 +68,8 @@ extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 								  const uint64_t *hashes, size_t count);
 
 /*
- * The value of a filter that was built and not changed since, after FAV_VALUE_PREFIX bytes for
- * the program that embeds the core.  The caller frees it with fav_free().  NULL for any other
- * filter: it has to be written.
- */
-#define FAV_VALUE_PREFIX	4
-
-extern uint8_t *fav_editor_built_value(FavEditor *editor);
-
-/*
- * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed, region size or
- * kind differ, FAV_TOO_MANY_SLICES if the slices of both do not fit one chain.  On any failure
+ * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed, region size, kind or
+ * keep differ, FAV_TOO_MANY_SLICES if the slices of both do not fit one chain.  On any failure
  * the editor is as it was.
  */
 extern FavStatus fav_editor_union(FavEditor *editor, const FavFilter *other);
@@ -93,11 +86,31 @@ fav_editor_in_recent(const FavEditor *editor, uint64_t hash)
 		fav_in_recent(&editor->filter, hash);
 }
 
+/* The periods of the recent hashes, in their order. */
+static inline const int32_t *
+fav_editor_periods(const FavEditor *editor)
+{
+	return editor->periods + FAV_RECENT_MAX - editor->filter.nrecent;
+}
+
+/* Add an element to recent; its period may already be forgotten. */
+extern FavStatus fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t period);
+
+/* Drop so many recent hashes, beginning with the one at `from`. */
+extern void fav_editor_drop_recent(FavEditor *editor, uint32_t from, uint32_t count);
+
+/* Move the recent hashes of one span into the slices: of that which has most of them. */
+extern FavStatus fav_editor_flush_span(FavEditor *editor);
+
 /* Make slice i writable. */
 extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
 
-/* The geometry of the next slice of the chain. */
-extern FavStatus fav_size_next_slice(const FavFilter *filter, FavSlice *slice);
+/* Drop slice i. */
+extern void fav_editor_drop_slice(FavEditor *editor, uint32_t i);
+
+/* The geometry of the next slice of a span, to which so many hashes will be added at once. */
+extern FavStatus fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count,
+									 FavSlice *slice);
 
 /* Does the error of slice i, if it is small, exceed what it is sized for by a tenth? */
 extern bool fav_slice_is_uneven(const FavFilter *filter, uint32_t i);

@@ -167,12 +167,12 @@ fresh_size(const FavFilter *filter)
 	const FavSlice *first = &filter->slices[0];
 
 	if (filter->nslices == 0 || count <= FAV_RECENT_MAX)
-		return (double) fav_head_size(0, 0) + 8.0 * (double) count;
+		return FAV_HEADER_SIZE + 8.0 * (double) count;
 
 	/* the first slice tells what an element costs */
 	if (count < filter->params.capacity)
 		count = filter->params.capacity;
-	return (double) fav_head_size(1, 0) +
+	return FAV_HEADER_SIZE + FAV_SLICE_ENTRY_SIZE +
 		ceil((double) count / fav_slice_capacity(first, region_size) * first->nblocks) *
 		(double) fav_block_bytes(region_size);
 }
@@ -209,6 +209,10 @@ fav_needs_rebuild(const FavFilter *filter)
 	}
 	if (1.0 - right > filter->params.error_rate)
 		return true;
+
+	/* a dated filter renews itself: what is too large will be forgotten */
+	if (fav_is_dated(filter))
+		return false;
 
 	/* the next slice is about as large as all there are, at the last one's cost */
 	if (free_bits < limit * NEARLY_FULL)

@@ -6,12 +6,17 @@
  * nobody can tell.  Any other is inserted into the slice with the largest share of free bits.
  * If no slice has any, a new one is chained.
  *
+ * In a dated filter a flush moves the hashes of one span, and only slices of that span or of
+ * later ones count.  An earlier slice that reports a hash would be forgotten too early.
+ *
  * A slice is full when its bits reach bits_limit: its blocks then have, on average, the error
  * that it was sized for.  With few blocks the average is not worth much: one block that
  * happens to be fuller than the others has several times their error.  So a small slice is
  * also full when its error, computed from its bits, reaches what it was sized for.
  */
-#include "editor.h"
+#include <math.h>
+
+#include "dated.h"
 #include "sizing.h"
 
 /* A slice of up to so many blocks is small. */
@@ -23,6 +28,9 @@
  * more elements than its size allows, and must not make us allocate memory for them.
  */
 #define GROWTH_MAX			8
+
+/* With so many slices, another one of a dated filter doubles its size. */
+#define MANY_SLICES			20
 
 /* The error of a small slice, block by block. */
 typedef struct Gauge
@@ -74,9 +82,9 @@ watch(Gauge *gauge, const FavFilter *filter, uint32_t i)
 	}
 }
 
-/* The slice with the largest share of free bits; FAV_NO_SLICE if all are full. */
+/* The slice of a span with the largest share of free bits; FAV_NO_SLICE if all are full. */
 static uint32_t
-choose_slice(const Gauge *gauges, const FavFilter *filter)
+choose_slice(const Gauge *gauges, const FavFilter *filter, int64_t span)
 {
 	uint32_t	chosen = FAV_NO_SLICE;
 	double		best_fill = 1.0;
@@ -87,7 +95,8 @@ choose_slice(const Gauge *gauges, const FavFilter *filter)
 		const FavSlice *slice = &filter->slices[i];
 		double		fill = (double) slice->bits_set / (double) slice->bits_limit;
 
-		if (fill < best_fill && !(gauges[i].is_watched && gauges[i].sum >= gauges[i].allowed))
+		if (fill < best_fill && fav_slice_span(filter, i) == span &&
+			!(gauges[i].is_watched && gauges[i].sum >= gauges[i].allowed))
 		{
 			chosen = i;
 			best_fill = fill;
@@ -96,9 +105,9 @@ choose_slice(const Gauge *gauges, const FavFilter *filter)
 	return chosen;
 }
 
-/* How many elements fit for certain. */
+/* How many elements fit into the slices of a span for certain. */
 static uint64_t
-certain_capacity(const Gauge *gauges, const FavFilter *filter)
+certain_capacity(const Gauge *gauges, const FavFilter *filter, int64_t span)
 {
 	uint64_t	certain = 0;
 	uint32_t	i;
@@ -107,54 +116,163 @@ certain_capacity(const Gauge *gauges, const FavFilter *filter)
 	{
 		const FavSlice *slice = &filter->slices[i];
 
-		if (fav_slice_has_free_bits(slice) && !gauges[i].is_watched)
+		if (fav_slice_has_free_bits(slice) && !gauges[i].is_watched &&
+			fav_slice_span(filter, i) == span)
 			certain += (slice->bits_limit - slice->bits_set + slice->k - 1) / slice->k;
 	}
 	return certain;
 }
 
+/* The number of elements that the slices of a span have; `full`: have when they are full. */
+static double
+count_span(const FavFilter *filter, int64_t span, bool full, uint32_t *nslices)
+{
+	double		held = 0.0;
+	uint32_t	i;
+
+	*nslices = 0;
+	for (i = 0; i < filter->nslices; i++)
+		if (fav_slice_span(filter, i) == span)
+		{
+			const FavSlice *slice = &filter->slices[i];
+
+			held += fav_slice_estimate(slice, filter->params.region_size,
+									   full ? slice->bits_limit : slice->bits_set);
+			++*nslices;
+		}
+	return held;
+}
+
+/* What a slice is made for. */
+typedef struct Plan
+{
+	double		error;
+	uint64_t	capacity;
+	uint64_t	least;			/* capacity may be halved down to this */
+} Plan;
+
 /*
- * The next slice has the capacity of the first, doubled while that stays below the capacity of
+ * A slice has the capacity of the first, doubled while that stays below the capacity of
  * all slices.  So a chain grows 1, 1, 2, 4, 8, ... times the first capacity, and a union goes on
  * from its real size.
  */
+static void
+plan_chain(const FavFilter *filter, Plan *plan)
+{
+	uint32_t	nslices;
+	double		held = count_span(filter, 0, true, &nslices);
+
+	plan->error = fav_error_share(filter->params.error_rate, nslices);
+	plan->least = filter->params.capacity;
+	if (plan->least < FAV_MIN_SLICE_CAPACITY)
+		plan->least = FAV_MIN_SLICE_CAPACITY;
+	plan->capacity = plan->least;
+	while (2.0 * (double) plan->capacity <= held)
+		plan->capacity *= 2;
+}
+
+/*
+ * The error of a new slice of a dated filter.  Seven eighths of the rate are for the first
+ * slices of all spans that may be alive, in equal parts.  Any other slice gets a quarter of what
+ * is left: of the rate, without the errors of all slices and what is kept for spans to come.
+ */
+static double
+dated_error(const FavFilter *filter, bool is_first)
+{
+	double		first = fav_first_error(filter->params.error_rate, filter->params.keep);
+	double		left = filter->params.error_rate - first * fav_max_spans(filter->params.keep);
+	uint32_t	i;
+	uint32_t	j;
+
+	if (is_first)
+		return first;
+	for (i = 0; i < filter->nslices; i++)
+	{
+		left -= fav_slice_design_error(&filter->slices[i], filter->params.region_size);
+		for (j = 0; j < i && fav_slice_span(filter, j) != fav_slice_span(filter, i);)
+			j++;
+		if (j == i)
+			left += first;
+	}
+
+	/* only unions and forged values leave next to nothing */
+	return left / 4 > first / 1024 ? left / 4 : first / 1024;
+}
+
+/*
+ * The first slice of a span is sized for what the span before it got and a little more, so that
+ * most spans have a single slice.  Without a span before, it is sized for the span's share of
+ * the capacity.  If it becomes full, the next has a quarter of its capacity.  After that the
+ * span grows as other chains do.
+ */
+static void
+plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
+{
+	uint32_t	keep = filter->params.keep;
+	int64_t		before = INT64_MIN;
+	uint32_t	nslices;
+	uint32_t	i;
+	double		all = 0.0;
+	double		wanted = count_span(filter, span, true, &nslices);
+
+	for (i = 0; i < filter->nslices; i++)
+	{
+		all += fav_slice_capacity(&filter->slices[i], filter->params.region_size);
+		if (fav_slice_span(filter, i) < span && fav_slice_span(filter, i) > before)
+			before = fav_slice_span(filter, i);
+	}
+	plan->error = dated_error(filter, nslices == 0);
+	plan->least = 2 * count;
+	if (nslices > 0 && filter->nslices >= MANY_SLICES)
+		wanted = all;
+	else if (nslices == 1 && before != INT64_MIN)
+		wanted /= 4;
+	else if (nslices == 0 && before != INT64_MIN)
+	{
+		wanted = count_span(filter, before, false, &i);
+		wanted += 2 * sqrt(wanted);
+	}
+	else if (nslices == 0)
+		wanted = (double) filter->params.capacity * (fav_delay(keep) + 1.0) / (keep + 1.0);
+	plan->capacity = wanted < FAV_MAX_ELEMENTS ? (uint64_t) wanted : FAV_MAX_ELEMENTS;
+	if (plan->capacity < plan->least)
+		plan->capacity = plan->least;
+}
+
 FavStatus
-fav_size_next_slice(const FavFilter *filter, FavSlice *slice)
+fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice)
 {
 	uint32_t	region_size = filter->params.region_size;
-	double		error = fav_error_share(filter->params.error_rate, filter->nslices);
-	uint64_t	capacity = filter->params.capacity;
 	uint64_t	most = GROWTH_MAX * fav_size(filter);
-	double		held = 0.0;
 	uint32_t	halvings = 0;
-	uint32_t	i;
+	Plan		plan;
 
 	if (filter->nslices == FAV_MAX_SLICES)
 		return FAV_TOO_MANY_SLICES;
-	for (i = 0; i < filter->nslices; i++)
-		held += fav_slice_capacity(&filter->slices[i], region_size);
-	if (capacity < FAV_MIN_SLICE_CAPACITY)
-		capacity = FAV_MIN_SLICE_CAPACITY;
-	if (capacity > FAV_MAX_ELEMENTS)
+	if (fav_is_dated(filter))
+		plan_dated(filter, span, count, &plan);
+	else
+		plan_chain(filter, &plan);
+	if (plan.capacity > FAV_MAX_ELEMENTS ||
+		!fav_size_slice(slice, plan.error, region_size, plan.capacity))
 		return FAV_TOO_LARGE;
-	for (i = 0; 2.0 * (double) capacity <= held; i++)
-		capacity *= 2;
-	if (!fav_size_slice(slice, error, region_size, capacity))
-		return FAV_TOO_LARGE;
-	while (halvings < i && fav_slice_bytes(slice, region_size) >> halvings > most)
+	while (plan.capacity >> (halvings + 1) >= plan.least &&
+		   fav_slice_bytes(slice, region_size) >> halvings > most)
 		halvings++;
-	if (halvings > 0 && !fav_size_slice(slice, error, region_size, capacity >> halvings))
+	if (halvings > 0 &&
+		!fav_size_slice(slice, plan.error, region_size, plan.capacity >> halvings))
 		return FAV_TOO_LARGE;
 	if (fav_size(filter) + fav_slice_bytes(slice, region_size) + FAV_MAX_HEAD_SIZE > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
 	return FAV_OK;
 }
 
-/* An empty slice for the end of the chain, in memory of its own. */
+/* An empty slice for a span, in memory of its own. */
 static FavStatus
-make_next_slice(const FavFilter *filter, FavSlice *slice, uint8_t **blocks)
+make_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice,
+				uint8_t **blocks)
 {
-	FavStatus	status = fav_size_next_slice(filter, slice);
+	FavStatus	status = fav_size_next_slice(filter, span, count, slice);
 	size_t		size;
 
 	if (status != FAV_OK)
@@ -167,30 +285,44 @@ make_next_slice(const FavFilter *filter, FavSlice *slice, uint8_t **blocks)
 	slice->blocks = *blocks;
 	slice->bits_set = 0;
 	slice->offset = 0;
+	slice->elements = 0;
 	return FAV_OK;
 }
 
 /*
- * Move one hash into the slices.  Somebody may have chosen hashes that all fall into one block.
- * If no slice has free bits left then, the last one is filled beyond its limit.
+ * Move one hash into the slices of its span.  Somebody may have chosen hashes that all fall into
+ * one block.  If no slice has free bits left then, the last one is filled beyond its limit.
  */
 static void
-place(FavEditor *editor, Gauge *gauges, uint64_t hash)
+place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t period)
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	region_size = filter->params.region_size;
-	uint32_t	i = fav_find_slice(filter->slices, filter->nslices, region_size, hash);
+	uint32_t	earlier = FAV_NO_SLICE;
+	uint32_t	i = filter->nslices;
 
+	while ((i = fav_find_slice(filter->slices, i, region_size, hash)) != FAV_NO_SLICE &&
+		   fav_slice_span(filter, i) < span)
+		if (earlier == FAV_NO_SLICE)
+			earlier = i;
 	if (i != FAV_NO_SLICE)
 	{
 		fav_slice_pin(&filter->slices[i], editor->own_blocks[i], region_size, hash);
+		if (fav_slice_span(filter, i) == span)
+			fav_widen_periods(&filter->slices[i], period);
 		return;
 	}
-	i = choose_slice(gauges, filter);
+	i = choose_slice(gauges, filter, span);
 	if (i == FAV_NO_SLICE)
-		i = filter->nslices - 1;
+		for (i = filter->nslices - 1; fav_slice_span(filter, i) != span;)
+			i--;
 	fav_slice_insert(&filter->slices[i], editor->own_blocks[i], region_size, hash);
-	fav_count_in(filter);
+	fav_widen_periods(&filter->slices[i], period);
+	filter->slices[i].elements++;
+	if (earlier == FAV_NO_SLICE)
+		fav_count_in(filter);
+	else
+		filter->slices[earlier].elements -= filter->slices[earlier].elements > 0;
 	if (gauges[i].is_watched)
 	{
 		uint32_t	block = fav_hash_block(hash, filter->slices[i].nblocks);
@@ -201,53 +333,90 @@ place(FavEditor *editor, Gauge *gauges, uint64_t hash)
 	}
 }
 
-/* The oldest hash goes first.  All that can fail comes before the first change. */
-FavStatus
-fav_editor_flush(FavEditor *editor)
+/* Move `count` recent hashes, all of one span, beginning with the one at `from`. */
+static FavStatus
+flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 {
 	FavFilter  *filter = &editor->filter;
+	const int32_t *periods = fav_editor_periods(editor);
 	FavSlice	spare;
 	uint8_t    *spare_blocks = NULL;
 	Gauge		gauges[FAV_MAX_SLICES];
 	FavStatus	status;
 	uint32_t	i;
 
-	if (filter->nrecent == 0)
-		return FAV_OK;
 	for (i = 0; i < FAV_MAX_SLICES; i++)
 		gauges[i].is_watched = false;
 	for (i = 0; i < filter->nslices; i++)
 	{
+		if (fav_slice_span(filter, i) < span)
+			continue;
 		status = fav_editor_own_slice(editor, i);
 		if (status != FAV_OK)
 			return status;
 		watch(&gauges[i], filter, i);
 	}
-	if (certain_capacity(gauges, filter) < filter->nrecent)
+	if (certain_capacity(gauges, filter, span) < count)
 	{
-		status = make_next_slice(filter, &spare, &spare_blocks);
+		status = make_next_slice(filter, span, count, &spare, &spare_blocks);
 		if (status != FAV_OK)
 			return status;
 	}
 
-	for (i = filter->nrecent; i-- > 0;)
+	/* the oldest hash goes first; all that can fail came before */
+	for (i = from + count; i-- > from;)
 	{
-		if (spare_blocks != NULL && choose_slice(gauges, filter) == FAV_NO_SLICE)
+		if (spare_blocks != NULL && choose_slice(gauges, filter, span) == FAV_NO_SLICE)
 		{
+			spare.first = spare.last = periods[i];
 			editor->own_blocks[filter->nslices] = spare_blocks;
 			filter->slices[filter->nslices++] = spare;
 			watch(&gauges[filter->nslices - 1], filter, filter->nslices - 1);
 			spare_blocks = NULL;
 		}
-		place(editor, gauges, fav_load64(filter->recent + 8 * i));
+		place(editor, gauges, span, fav_load64(filter->recent + 8 * i), periods[i]);
 	}
 	if (spare_blocks != NULL)
 		fav_free(spare_blocks);
 
-	filter->nrecent = 0;
-	filter->recent = editor->own_recent + sizeof(editor->own_recent);
+	fav_editor_drop_recent(editor, from, count);
 	fav_recent_bits_init(&editor->recent_bits, filter);
 	fav_tombstones_reorder(editor);
-	editor->changed = true;
 	return FAV_OK;
+}
+
+FavStatus
+fav_editor_flush_span(FavEditor *editor)
+{
+	const FavFilter *filter = &editor->filter;
+	const int32_t *periods = fav_editor_periods(editor);
+	uint32_t	best_from = 0;
+	uint32_t	best_count = 0;
+	uint32_t	from = 0;
+	uint32_t	i;
+
+	/* the hashes of a span follow each other */
+	for (i = 1; i <= filter->nrecent; i++)
+		if (i == filter->nrecent ||
+			fav_span(filter, periods[i]) != fav_span(filter, periods[from]))
+		{
+			if (i - from > best_count)
+			{
+				best_from = from;
+				best_count = i - from;
+			}
+			from = i;
+		}
+	return best_count == 0 ? FAV_OK :
+		flush_some(editor, fav_span(filter, periods[best_from]), best_from, best_count);
+}
+
+FavStatus
+fav_editor_flush(FavEditor *editor)
+{
+	FavStatus	status = FAV_OK;
+
+	while (editor->filter.nrecent > 0 && status == FAV_OK)
+		status = fav_editor_flush_span(editor);
+	return status;
 }

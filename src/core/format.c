@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "dated.h"
 #include "filter.h"
 
 static FavStatus malformed(FavProblem *problem, const char *format,...)
@@ -30,28 +31,69 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	if (bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION)
 		return malformed(problem, "Format version is %u, but only version %u is known.",
 						 bytes[FAV_AT_VERSION], FAV_FORMAT_VERSION);
-	if ((bytes[FAV_AT_FLAGS] & ~FAV_FLAG_EXCLUDED) != 0 || bytes[FAV_AT_RESERVED] != 0)
+	if ((bytes[FAV_AT_FLAGS] & ~(FAV_FLAG_EXCLUDED | FAV_FLAG_DATED)) != 0 ||
+		((bytes[FAV_AT_FLAGS] & FAV_FLAG_DATED) == 0 && bytes[FAV_AT_NRUNS] != 0))
 		return malformed(problem, "Unknown flags and reserved bytes must be zero.");
 
+	filter->params.keep = 0;
+	filter->newest = 0;
+	filter->nruns = bytes[FAV_AT_NRUNS];
+	filter->runs = bytes + FAV_DATED_FRONT_SIZE;
 	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
 	filter->params.kind = bytes[FAV_AT_KIND];
 	filter->has_excluded = (bytes[FAV_AT_FLAGS] & FAV_FLAG_EXCLUDED) != 0;
 	filter->nslices = bytes[FAV_AT_NSLICES];
 	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
-	filter->recent = bytes + FAV_AT_RECENT;
 
 	if (filter->params.region_size < 1 || filter->params.region_size > FAV_MAX_REGION_SIZE)
 		return malformed(problem, "Region size is %u, but must be between 1 and %d.",
 						 filter->params.region_size, FAV_MAX_REGION_SIZE);
 	if (filter->nslices > FAV_MAX_SLICES)
-		return malformed(problem, "The value claims %u slices, but at most %d are possible.",
+		return malformed(problem, "The value has %u slices, but at most %d are possible.",
 						 filter->nslices, FAV_MAX_SLICES);
 	if (bytes[FAV_AT_KIND] > FAV_KIND_PAIR)
 		return malformed(problem, "The kind of its elements is %u, but at most %d is known.",
 						 bytes[FAV_AT_KIND], FAV_KIND_PAIR);
 	if (filter->nrecent > FAV_RECENT_MAX)
-		return malformed(problem, "The value claims %u recent hashes, but at most %d are possible.",
+		return malformed(problem, "The value has %u recent hashes, but at most %d are possible.",
 						 filter->nrecent, FAV_RECENT_MAX);
+	if ((bytes[FAV_AT_FLAGS] & FAV_FLAG_DATED) != 0)
+	{
+		filter->params.keep = fav_load32(bytes + FAV_AT_KEEP);
+		filter->newest = (int32_t) fav_load32(bytes + FAV_AT_NEWEST);
+		if (filter->params.keep < 1 || filter->params.keep > FAV_MAX_KEEP)
+			return malformed(problem, "The value keeps elements for %u periods, but must keep them"
+							 " for 1 to %d.", filter->params.keep, FAV_MAX_KEEP);
+		if (filter->newest == FAV_NO_PERIOD && (filter->nrecent > 0 || filter->nslices > 0))
+			return malformed(problem, "A dated value with elements has a newest period.");
+	}
+	filter->recent = bytes + fav_recent_offset(filter);
+	return FAV_OK;
+}
+
+/* The periods of recent hashes, of a dated value. */
+static FavStatus
+parse_runs(const FavFilter *filter, FavProblem *problem)
+{
+	uint32_t	count = 0;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nruns; i++)
+	{
+		int32_t		period = fav_run_period(filter, i);
+
+		count += fav_run_count(filter, i);
+		if (fav_run_count(filter, i) == 0)
+			return malformed(problem, "Run %u of recent hashes is empty.", i + 1);
+		if (i > 0 && period >= fav_run_period(filter, i - 1))
+			return malformed(problem, "The periods of the runs %u and %u do not descend.", i, i + 1);
+		if (period > filter->newest || fav_is_too_old(filter, period, filter->newest))
+			return malformed(problem, "Period %d of recent hashes is not among the last %u up to %d.",
+							 period, filter->params.keep, filter->newest);
+	}
+	if (fav_is_dated(filter) && count != filter->nrecent)
+		return malformed(problem, "The runs have %u recent hashes, but the value has %u.", count,
+						 filter->nrecent);
 	return FAV_OK;
 }
 
@@ -81,7 +123,7 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 	if (filter->nslices == 0 && filter->elements != 0)
 		return malformed(problem, "A value without slices cannot have elements in them.");
 	if (filter->elements > FAV_MAX_ELEMENTS)
-		return malformed(problem, "The value claims %llu elements, more than a value can hold.",
+		return malformed(problem, "The value has %llu elements, more than a value can hold.",
 						 (unsigned long long) filter->elements);
 	return FAV_OK;
 }
@@ -97,6 +139,14 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 	slice->bits_set = fav_load64(entry + FAV_SLICE_AT_BITS_SET);
 	slice->bits_limit = fav_load64(entry + FAV_SLICE_AT_BITS_LIMIT);
 	slice->blocks = NULL;
+	slice->first = slice->last = 0;
+	slice->elements = 0;
+	if (fav_is_dated(filter))
+	{
+		slice->first = (int32_t) fav_load32(entry + FAV_SLICE_AT_FIRST);
+		slice->last = (int32_t) fav_load32(entry + FAV_SLICE_AT_LAST);
+		slice->elements = fav_load32(entry + FAV_SLICE_AT_ELEMENTS);
+	}
 
 	if (entry[FAV_SLICE_AT_RESERVED] != 0 || fav_load16(entry + FAV_SLICE_AT_RESERVED + 1) != 0)
 		return malformed(problem, "Reserved bytes of slice %u must be zero.", number + 1);
@@ -108,9 +158,15 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 						 number + 1, slice->k, FAV_MAX_K);
 	bits = fav_slice_bits(slice, filter->params.region_size);
 	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
-		return malformed(problem, "Slice %u claims %llu bits set and %llu allowed, but has %llu.",
+		return malformed(problem, "Slice %u records %llu bits set of at most %llu, but has %llu bits.",
 						 number + 1, (unsigned long long) slice->bits_set,
 						 (unsigned long long) slice->bits_limit, (unsigned long long) bits);
+	if (slice->first > slice->last || slice->last > filter->newest ||
+		fav_span(filter, slice->first) != fav_span(filter, slice->last) ||
+		fav_is_too_old(filter, slice->last, filter->newest))
+		return malformed(problem, "Slice %u has the periods %d to %d, but must have those of one"
+						 " span among the last %u up to %d.", number + 1, slice->first, slice->last,
+						 filter->params.keep, filter->newest);
 	return FAV_OK;
 }
 
@@ -135,12 +191,14 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	if (status != FAV_OK)
 		return status;
 
-	head_size = fav_head_size(filter->nslices, filter->nrecent);
+	head_size = fav_head_size(filter);
 	if (available < head_size)
 		return malformed(problem, "The value has %llu bytes, but its recent hashes and "
 						 "slice directory end at %llu.",
 						 (unsigned long long) available, (unsigned long long) head_size);
-	status = parse_params(filter, bytes + fav_params_offset(filter->nrecent), problem);
+	status = parse_runs(filter, problem);
+	if (status == FAV_OK)
+		status = parse_params(filter, bytes + fav_params_offset(filter), problem);
 	if (status != FAV_OK)
 		return status;
 
@@ -150,7 +208,7 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	{
 		FavSlice   *slice = &filter->slices[i];
 
-		status = parse_slice(filter, i, bytes + fav_head_size(i, filter->nrecent), problem);
+		status = parse_slice(filter, i, bytes + fav_entry_offset(filter, i), problem);
 		if (status != FAV_OK)
 			return status;
 		slice->offset = offset;
@@ -170,6 +228,16 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 		filter->tombstones = bytes + filter->tombstones_offset;
 	}
 	return FAV_OK;
+}
+
+bool
+fav_head_is_longer(const uint8_t *bytes, size_t available)
+{
+	FavFilter	filter;
+	FavProblem	problem;
+
+	return available >= FAV_DATED_FRONT_SIZE && parse_front(&filter, bytes, &problem) == FAV_OK &&
+		fav_head_size(&filter) > available;
 }
 
 /* A megabyte takes less than a millisecond. */
@@ -213,7 +281,7 @@ check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
 								 data_bytes);
 	}
 	if (bits_set != slice->bits_set)
-		return malformed(problem, "Slice %u claims %llu bits set, but has %llu.", number + 1,
+		return malformed(problem, "Slice %u records %llu bits set, but has %llu.", number + 1,
 						 (unsigned long long) slice->bits_set, (unsigned long long) bits_set);
 	return FAV_OK;
 }
@@ -274,7 +342,7 @@ fav_check(const FavFilter *filter, FavProblem *problem)
 uint64_t
 fav_size(const FavFilter *filter)
 {
-	uint64_t	size = fav_head_size(filter->nslices, filter->nrecent);
+	uint64_t	size = fav_head_size(filter);
 	uint32_t	i;
 
 	for (i = 0; i < filter->nslices; i++)
@@ -283,9 +351,15 @@ fav_size(const FavFilter *filter)
 }
 
 static void
-write_slice(const FavSlice *slice, uint8_t *entry)
+write_slice(const FavSlice *slice, uint8_t *entry, bool is_dated)
 {
 	memset(entry, 0, FAV_SLICE_ENTRY_SIZE);
+	if (is_dated)
+	{
+		fav_store32(entry + FAV_SLICE_AT_FIRST, (uint32_t) slice->first);
+		fav_store32(entry + FAV_SLICE_AT_LAST, (uint32_t) slice->last);
+		fav_store32(entry + FAV_SLICE_AT_ELEMENTS, slice->elements);
+	}
 	fav_store32(entry + FAV_SLICE_AT_NBLOCKS, slice->nblocks);
 	entry[FAV_SLICE_AT_K] = (uint8_t) slice->k;
 	fav_store64(entry + FAV_SLICE_AT_BITS_SET, slice->bits_set);
@@ -300,27 +374,36 @@ fav_write_head(const FavFilter *filter, uint8_t *out)
 	uint32_t	i;
 
 	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
-	memset(out, 0, FAV_AT_RECENT);
+	memset(out, 0, FAV_FRONT_SIZE);
 	out[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
 	out[FAV_AT_FLAGS] = filter->has_excluded && filter->ntombstones > 0 ? FAV_FLAG_EXCLUDED : 0;
 	out[FAV_AT_REGION_SIZE] = (uint8_t) filter->params.region_size;
 	out[FAV_AT_NSLICES] = (uint8_t) filter->nslices;
 	out[FAV_AT_KIND] = fav_is_empty(filter) ? FAV_KIND_NONE : (uint8_t) filter->params.kind;
 	fav_store16(out + FAV_AT_NRECENT, filter->nrecent);
+	if (fav_is_dated(filter))
+	{
+		out[FAV_AT_FLAGS] |= FAV_FLAG_DATED;
+		out[FAV_AT_NRUNS] = (uint8_t) filter->nruns;
+		fav_store32(out + FAV_AT_KEEP, filter->params.keep);
+		fav_store32(out + FAV_AT_NEWEST, (uint32_t) filter->newest);
+		if (filter->nruns > 0)
+			memcpy(out + FAV_DATED_FRONT_SIZE, filter->runs,
+				   (size_t) filter->nruns * FAV_RUN_SIZE);
+	}
 	if (filter->nrecent > 0)
-		memcpy(out + FAV_AT_RECENT, filter->recent, (size_t) filter->nrecent * 8);
+		memcpy(out + fav_recent_offset(filter), filter->recent, (size_t) filter->nrecent * 8);
 
-	at = out + fav_params_offset(filter->nrecent);
+	at = out + fav_params_offset(filter);
 	fav_store32(at + FAV_PARAMS_AT_NTOMBSTONES, filter->ntombstones);
 	fav_store64(at + FAV_PARAMS_AT_ELEMENTS, filter->elements);
 	fav_store64(at + FAV_PARAMS_AT_CAPACITY, filter->params.capacity);
 	fav_store64(at + FAV_PARAMS_AT_SEED, filter->params.seed);
 	fav_store64(at + FAV_PARAMS_AT_ERROR_RATE, rate_bits);
 
-	at += FAV_PARAMS_SIZE;
-	for (i = 0; i < filter->nslices; i++, at += FAV_SLICE_ENTRY_SIZE)
-		write_slice(&filter->slices[i], at);
-	return at;
+	for (i = 0; i < filter->nslices; i++)
+		write_slice(&filter->slices[i], out + fav_entry_offset(filter, i), fav_is_dated(filter));
+	return out + fav_head_size(filter);
 }
 
 void

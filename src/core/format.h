@@ -4,10 +4,11 @@
  *
  * A value is, in this order:
  *
- *		front			8 bytes, FAV_AT_* below
+ *		front			8 bytes, or 16 in a dated value, FAV_AT_* below
+ *		runs			5 bytes for each run of recent hashes of one period; dated values only
  *		recent			8 bytes for each hash, newest first, unique
  *		parameters		36 bytes, FAV_PARAMS_AT_* below
- *		slice directory	24 bytes for each slice, FAV_SLICE_AT_* below
+ *		slice directory	24 bytes for each slice, or 36 in a dated value, FAV_SLICE_AT_* below
  *		blocks			slice after slice, (region_size + 1) * 32 bytes a block
  *		tombstones		8 bytes for each hash, unique; ascending, or the newest first
  *						(fav_tombstones_are_sorted())
@@ -22,8 +23,8 @@
  * PostgreSQL leaves what the old and the new row have in common before and after that out
  * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.
  *
- * What comes before the blocks is the head.  It fits the first TOAST chunk of a big value and
- * tells where every block is.
+ * What comes before the blocks is the head.  It fits the first TOAST chunk of a big value (but
+ * for some dated ones) and tells where every block is.
  */
 #ifndef FAV_FORMAT_H
 #define FAV_FORMAT_H
@@ -42,11 +43,24 @@
 #define FAV_AT_NSLICES		3	/* u8, 0 .. FAV_MAX_SLICES */
 #define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_MAX */
 #define FAV_AT_KIND			6	/* u8, FavKind; none if and only if the value is empty */
-#define FAV_AT_RESERVED		7	/* u8, always zero */
-#define FAV_AT_RECENT		8	/* the hashes */
+#define FAV_AT_NRUNS		7	/* u8, 0 .. number of recent hashes; zero if not dated */
+#define FAV_FRONT_SIZE		8
+
+/* the front of a dated value goes on */
+#define FAV_AT_KEEP			8	/* u32, 1 .. FAV_MAX_KEEP */
+#define FAV_AT_NEWEST		12	/* i32, the newest period, or FAV_NO_PERIOD */
+#define FAV_DATED_FRONT_SIZE 16
 
 /* Some tombstones are of excluded elements, which need not have been added ever. */
 #define FAV_FLAG_EXCLUDED	1
+
+/* The filter forgets, see dated.h. */
+#define FAV_FLAG_DATED		2
+
+/* a run of recent hashes; the periods of runs descend */
+#define FAV_RUN_AT_PERIOD	0	/* i32 */
+#define FAV_RUN_AT_COUNT	4	/* u8, at least 1 */
+#define FAV_RUN_SIZE		5
 
 /* parameters, after recent: see fav_params_offset() */
 #define FAV_PARAMS_AT_ELEMENTS	0	/* u64, elements in the slices; 0 while there
@@ -59,7 +73,7 @@
 #define FAV_PARAMS_SIZE			36
 
 /* front and parameters: the value of the empty filter */
-#define FAV_HEADER_SIZE			(FAV_AT_RECENT + FAV_PARAMS_SIZE)
+#define FAV_HEADER_SIZE			(FAV_FRONT_SIZE + FAV_PARAMS_SIZE)
 
 /* an entry of the slice directory */
 #define FAV_SLICE_AT_NBLOCKS	0	/* u32, at least 1 */
@@ -69,6 +83,12 @@
 #define FAV_SLICE_AT_BITS_LIMIT 16	/* u64, the slice is full from here on */
 #define FAV_SLICE_ENTRY_SIZE	24
 
+/* the entry of a dated value goes on */
+#define FAV_SLICE_AT_FIRST		24	/* i32, the first and the last period of its elements */
+#define FAV_SLICE_AT_LAST		28
+#define FAV_SLICE_AT_ELEMENTS	32	/* u32, elements that no later slice has */
+#define FAV_DATED_ENTRY_SIZE	36
+
 #define FAV_WORD_BITS		64
 #define FAV_LANE_WORDS		4
 #define FAV_LANE_BITS		(FAV_LANE_WORDS * FAV_WORD_BITS)
@@ -77,6 +97,10 @@
 #define FAV_RECENT_MAX		128
 #define FAV_MAX_REGION_SIZE 31
 #define FAV_MAX_K			32
+#define FAV_MAX_KEEP		INT32_MAX
+
+/* The newest period of a filter to which nothing was added yet. */
+#define FAV_NO_PERIOD		INT32_MIN
 
 /*
  * A filter that doubles from one block to the largest value has about 22 slices; the rest is
@@ -84,9 +108,12 @@
  */
 #define FAV_MAX_SLICES		32
 
-/* The largest size of a head. */
-#define FAV_MAX_HEAD_SIZE \
+/* The largest size of the head of a value that is not dated, and of any value. */
+#define FAV_PLAIN_HEAD_SIZE \
 	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
+#define FAV_MAX_HEAD_SIZE \
+	(FAV_DATED_FRONT_SIZE + FAV_PARAMS_SIZE + FAV_MAX_SLICES * FAV_DATED_ENTRY_SIZE + \
+	 FAV_RECENT_MAX * (8 + FAV_RUN_SIZE))
 
 /* No value has more bits than that. */
 #define FAV_MAX_ELEMENTS	(FAV_MAX_SIZE * 8)
@@ -114,6 +141,7 @@ typedef struct FavParams
 	uint64_t	seed;
 	double		error_rate;
 	uint32_t	region_size;
+	uint32_t	keep;			/* how many periods an element is kept; 0: for ever */
 	FavKind		kind;			/* of the elements; may be known before there is one */
 } FavParams;
 
@@ -125,6 +153,9 @@ typedef struct FavSlice
 	uint64_t	bits_limit;
 	uint64_t	offset;			/* of the first block within the value */
 	const uint8_t *blocks;		/* the same in memory; NULL if not loaded */
+	int32_t		first;			/* periods of the elements; 0 if not dated */
+	int32_t		last;
+	uint32_t	elements;		/* that no later slice has; only kept if dated */
 } FavSlice;
 
 /*
@@ -139,7 +170,10 @@ typedef struct FavFilter
 	uint32_t	nrecent;
 	uint32_t	ntombstones;
 	uint32_t	nslices;
+	uint32_t	nruns;
+	int32_t		newest;			/* period; 0 if not dated */
 	bool		has_excluded;	/* FAV_FLAG_EXCLUDED */
+	const uint8_t *runs;
 	const uint8_t *recent;
 	const uint8_t *tombstones;	/* NULL if not loaded */
 	FavSlice	slices[FAV_MAX_SLICES];
@@ -152,7 +186,8 @@ typedef enum FavStatus
 	FAV_NO_MEMORY,
 	FAV_TOO_LARGE,				/* would exceed FAV_MAX_SIZE */
 	FAV_TOO_MANY_SLICES,		/* would exceed FAV_MAX_SLICES */
-	FAV_MISMATCH				/* other seed, region size or kind */
+	FAV_MISMATCH,				/* other seed, region size, kind or keep */
+	FAV_UNDATED					/* a dated filter that knows no period yet */
 } FavStatus;
 
 /* What is wrong with a value, as a sentence for the user. */
@@ -264,17 +299,37 @@ fav_slice_bytes(const FavSlice *slice, uint32_t region_size)
 	return (uint64_t) slice->nblocks * fav_block_bytes(region_size);
 }
 
-static inline size_t
-fav_params_offset(uint32_t nrecent)
+static inline bool
+fav_is_dated(const FavFilter *filter)
 {
-	return FAV_AT_RECENT + (size_t) nrecent * 8;
+	return filter->params.keep > 0;
 }
 
 static inline size_t
-fav_head_size(uint32_t nslices, uint32_t nrecent)
+fav_recent_offset(const FavFilter *filter)
 {
-	return FAV_HEADER_SIZE + (size_t) nslices * FAV_SLICE_ENTRY_SIZE +
-		(size_t) nrecent * 8;
+	return fav_is_dated(filter) ? FAV_DATED_FRONT_SIZE + (size_t) filter->nruns * FAV_RUN_SIZE :
+		FAV_FRONT_SIZE;
+}
+
+static inline size_t
+fav_params_offset(const FavFilter *filter)
+{
+	return fav_recent_offset(filter) + (size_t) filter->nrecent * 8;
+}
+
+/* The offset of entry i of the slice directory. */
+static inline size_t
+fav_entry_offset(const FavFilter *filter, uint32_t i)
+{
+	return fav_params_offset(filter) + FAV_PARAMS_SIZE +
+		(size_t) i * (fav_is_dated(filter) ? FAV_DATED_ENTRY_SIZE : FAV_SLICE_ENTRY_SIZE);
+}
+
+static inline size_t
+fav_head_size(const FavFilter *filter)
+{
+	return fav_entry_offset(filter, filter->nslices);
 }
 
 /*
@@ -293,6 +348,16 @@ fav_is_empty(const FavFilter *filter)
 	return filter->nrecent == 0 && filter->nslices == 0 && filter->ntombstones == 0;
 }
 
+/* A filter without elements. */
+static inline void
+fav_make_empty(FavFilter *filter, const FavParams *params)
+{
+	memset(filter, 0, sizeof(*filter));
+	filter->params = *params;
+	if (params->keep > 0)
+		filter->newest = FAV_NO_PERIOD;
+}
+
 /*
  * Parse the value of `size` bytes of which the first `available` are at `bytes`.  The
  * structure is checked fully: whatever passes can be probed and edited without touching a
@@ -301,6 +366,9 @@ fav_is_empty(const FavFilter *filter)
  */
 extern FavStatus fav_open(FavFilter *filter, const uint8_t *bytes,
 						  size_t available, size_t size, FavProblem *problem);
+
+/* Is the head longer than these first bytes of a value, as far as they tell? */
+extern bool fav_head_is_longer(const uint8_t *bytes, size_t available);
 
 /*
  * Check the contents, too: order and uniqueness of lists, bit counts.  For every value that

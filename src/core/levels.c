@@ -3,6 +3,8 @@
  *		See levels.h.
  */
 #include "levels.h"
+
+#include "dated.h"
 #include "sizing.h"
 
 /* A small middle costs next to nothing and spares a small base frequent rebuilds. */
@@ -68,11 +70,19 @@ FavStatus
 fav_levels_push(FavEditor *middle, const FavFilter *recent)
 {
 	FavStatus	status = FAV_OK;
+	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
 
 	/* oldest first */
+	fav_recent_periods(recent, periods);
 	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
-		status = fav_levels_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
+	{
+		uint64_t	hash = fav_load64(recent->recent + 8 * (size_t) i);
+
+		/* a level below may forget the element too early */
+		status = fav_is_dated(recent) ? fav_editor_add_at(middle, hash, periods[i]) :
+			fav_levels_add(middle, hash);
+	}
 	for (i = recent->ntombstones; i-- > 0 && status == FAV_OK;)
 		status = fav_editor_exclude(middle, fav_load64(recent->tombstones + 8 * (size_t) i));
 	return status == FAV_OK ? fav_editor_flush(middle) : status;
@@ -84,7 +94,29 @@ fits(const FavFilter *level, const FavFilter *recent, FavKind kind)
 	return level == NULL ||
 		(level->nrecent == 0 && level->params.seed == recent->params.seed &&
 		 level->params.region_size == recent->params.region_size &&
+		 level->params.keep == recent->params.keep && level->newest <= recent->newest &&
 		 (fav_is_empty(level) || level->params.kind == kind));
+}
+
+static inline void
+find_newest(const FavFilter *level, int32_t *newest)
+{
+	if (level != NULL && level->newest > *newest)
+		*newest = level->newest;
+}
+
+void
+fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *recent)
+{
+	int32_t		newest = recent->newest;
+
+	find_newest(middle, &newest);
+	find_newest(base, &newest);
+	fav_forget(recent, newest);
+	if (middle != NULL)
+		fav_forget(middle, newest);
+	if (base != NULL)
+		fav_forget(base, newest);
 }
 
 /* An empty level does not know its kind. */

@@ -60,10 +60,16 @@ extern FavStatus fav_levels_add(FavEditor *level, uint64_t hash);
 extern FavStatus fav_levels_push(FavEditor *middle, const FavFilter *recent);
 
 /*
+ * The levels of a dated filter forget what is too old in the newest period of all.  Call this
+ * before they are read; base and middle may be NULL.
+ */
+extern void fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *recent);
+
+/*
  * One filter that contains what the three levels contain: slices are chained and lists joined.
  * The result borrows blocks from the levels; the caller frees *tombstones.  FAV_MISMATCH if the
- * levels differ in seed, region size or kind, or if recent has slices or another level has recent
- * hashes, which ours never have.
+ * levels differ in seed, region size, kind or keep, or if recent has slices or another level has
+ * recent hashes, which ours never have.
  */
 extern FavStatus fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones);
 

@@ -330,8 +330,6 @@ fav_size_slice(FavSlice *slice, double error, uint32_t region_size, uint64_t cap
 	double		fill;
 
 	cheapest(error, region_size, &slice->k, &best_load);
-	if (capacity < FAV_MIN_SLICE_CAPACITY)
-		capacity = FAV_MIN_SLICE_CAPACITY;
 	blocks = ceil((double) capacity * (1.0 + SLACK) * slice->k / best_load /
 				  ((double) region_size * FAV_LANE_BITS));
 	if (blocks * fav_block_bytes(region_size) > FAV_MAX_SIZE)

@@ -17,8 +17,8 @@
 #define FAV_MAX_ERROR_RATE	0.5
 
 /*
- * A slice for fewer elements does not pay for its block.  Also, a flush of FAV_RECENT_MAX
- * elements always fits an empty slice.
+ * A slice of a chain for fewer elements does not pay for its block.  Also, a flush of
+ * FAV_RECENT_MAX elements always fits an empty slice.
  */
 #define FAV_MIN_SLICE_CAPACITY	256
 

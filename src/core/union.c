@@ -2,7 +2,8 @@
  * union.c
  *		Merging one filter into another.
  *
- * Slices of the same geometry are OR-ed if the result is not too full; others are chained.  A
+ * Slices of the same geometry (and span, if dated) are OR-ed if the result is not too full; others
+ * are chained.  A
  * bit that both had set may belong to two elements now, so its region is marked: the invariant
  * of slice.h holds for the result.
  *
@@ -12,7 +13,7 @@
  * A second editor does all this and replaces the first at the end, so that a failure leaves
  * nothing half done.
  */
-#include "editor.h"
+#include "dated.h"
 #include "sizing.h"
 
 /* The number of elements that both slices have, estimated from the bits of their union. */
@@ -27,13 +28,13 @@ common_elements(const FavSlice *a, const FavSlice *b, uint64_t bits_set, uint32_
 	return common < 0 ? 0 : common > most ? most : common;
 }
 
-static void
-count_union(FavFilter *filter, uint64_t more, double common)
+static uint64_t
+unite_counts(uint64_t a, uint64_t b, double common)
 {
-	uint64_t	sum = filter->elements + more;
+	uint64_t	sum = a + b;
 
 	sum -= common < (double) sum ? (uint64_t) common : sum;
-	filter->elements = sum < FAV_MAX_ELEMENTS ? sum : FAV_MAX_ELEMENTS;
+	return sum < FAV_MAX_ELEMENTS ? sum : FAV_MAX_ELEMENTS;
 }
 
 /*
@@ -45,6 +46,7 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	region_size = filter->params.region_size;
+	int64_t		span = fav_span(filter, slice->last);
 	uint32_t	i;
 
 	*merged = false;
@@ -53,9 +55,10 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		FavSlice   *own = &filter->slices[i];
 		FavStatus	status;
 		uint64_t	bits_set;
+		double		in_both;
 
 		if (own->nblocks != slice->nblocks || own->k != slice->k ||
-			own->bits_limit != slice->bits_limit)
+			own->bits_limit != slice->bits_limit || fav_slice_span(filter, i) != span)
 			continue;
 		bits_set = fav_slice_union_bits(own, slice, region_size);
 		if (bits_set > own->bits_limit && bits_set > own->bits_set && bits_set > slice->bits_set)
@@ -63,9 +66,13 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		status = fav_editor_own_slice(editor, i);
 		if (status != FAV_OK)
 			return status;
-		*common += common_elements(own, slice, bits_set, region_size);
+		in_both = common_elements(own, slice, bits_set, region_size);
+		*common += in_both;
 		fav_slice_merge(own, slice, region_size, editor->own_blocks[i]);
 		own->bits_set = bits_set;
+		own->elements = unite_counts(own->elements, slice->elements, in_both);
+		fav_widen_periods(own, slice->first);
+		fav_widen_periods(own, slice->last);
 		*merged = true;
 		return FAV_OK;
 	}
@@ -85,11 +92,21 @@ chain_slice(FavEditor *editor, const FavSlice *slice)
 	return fav_editor_own_slice(editor, filter->nslices++);
 }
 
+/* Is one of the first `count` slices of this span? */
+static bool
+has_span(const FavFilter *filter, uint32_t count, int64_t span)
+{
+	while (count-- > 0)
+		if (fav_slice_span(filter, count) == span)
+			return true;
+	return false;
+}
+
 static FavStatus
 union_slices(FavEditor *editor, const FavFilter *other)
 {
 	FavFilter  *filter = &editor->filter;
-	bool		had_slices = filter->nslices > 0;
+	uint32_t	nslices = filter->nslices;
 	bool		chained = false;
 	double		common = 0.0;
 	uint32_t	i;
@@ -101,15 +118,15 @@ union_slices(FavEditor *editor, const FavFilter *other)
 
 		if (status == FAV_OK && !merged)
 		{
-			chained = had_slices;
+			chained |= has_span(filter, nslices, fav_slice_span(other, i));
 			status = chain_slice(editor, &other->slices[i]);
 		}
 		if (status != FAV_OK)
 			return status;
 	}
-	count_union(filter, other->elements, common);
+	filter->elements = unite_counts(filter->elements, other->elements, common);
 
-	/* Two chains side by side err as often as both together. */
+	/* Two chains of one span side by side err as often as both together. */
 	if (chained)
 		filter->params.error_rate += other->params.error_rate;
 	else if (filter->params.error_rate < other->params.error_rate)
@@ -170,6 +187,7 @@ static FavStatus
 union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
 	FavStatus	status = union_slices(editor, b);
+	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
 
 	if (status == FAV_OK)
@@ -177,8 +195,9 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 
 	/* oldest first, as they came */
 	editor->filter.has_excluded |= b->has_excluded;
+	fav_recent_periods(b, periods);
 	for (i = b->nrecent; i-- > 0 && status == FAV_OK;)
-		status = fav_editor_add(editor, fav_load64(b->recent + 8 * i));
+		status = fav_editor_put_recent(editor, fav_load64(b->recent + 8 * i), periods[i]);
 	editor->changed = true;
 	return status;
 }
@@ -202,8 +221,6 @@ replace_editor(FavEditor *editor, const FavEditor *next)
 				editor->own_blocks[i] = old.own_blocks[j];
 				old.own_blocks[j] = NULL;
 			}
-	editor->own_value = old.own_value;
-	old.own_value = NULL;
 	fav_tombstones_moved(editor);
 	fav_editor_close(&old);
 }
@@ -211,22 +228,30 @@ replace_editor(FavEditor *editor, const FavEditor *next)
 FavStatus
 fav_editor_union(FavEditor *editor, const FavFilter *other)
 {
-	const FavFilter *before;
+	const FavFilter *finished;
+	FavFilter	a;
+	FavFilter	b = *other;
 	FavEditor	next;
 	FavStatus	status;
 
 	if (editor->filter.params.seed != other->params.seed ||
 		editor->filter.params.region_size != other->params.region_size ||
+		editor->filter.params.keep != other->params.keep ||
 		(editor->filter.params.kind != other->params.kind &&
 		 !fav_is_empty(&editor->filter) && !fav_is_empty(other)))
 		return FAV_MISMATCH;
-	status = fav_editor_finish(editor, &before);
+	status = fav_editor_finish(editor, &finished);
 	if (status != FAV_OK)
 		return status;
-	fav_editor_open(&next, before);
-	if (fav_is_empty(before) && !fav_is_empty(other))
+
+	/* both forget what is too old in the newest period of either */
+	a = *finished;
+	fav_forget(&a, b.newest);
+	fav_forget(&b, a.newest);
+	fav_editor_open(&next, &a);
+	if (fav_is_empty(finished) && !fav_is_empty(other))
 		next.filter.params.kind = other->params.kind;
-	status = union_into(&next, before, other);
+	status = union_into(&next, &a, &b);
 	if (status == FAV_OK)
 		replace_editor(editor, &next);
 	else

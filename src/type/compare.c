@@ -37,7 +37,7 @@ static struct varlena *
 load_head(struct varlena *value)
 {
 	if (VARATT_IS_EXTERNAL_ONDISK(value))
-		return detoast_attr_slice(value, 0, FAV_MAX_HEAD_SIZE);
+		return detoast_attr_slice(value, 0, FAV_PLAIN_HEAD_SIZE);
 	return pg_detoast_datum_packed(value);
 }
 
@@ -80,7 +80,7 @@ compare(FunctionCallInfo fcinfo)
 	result = compare_bytes(a_bytes, b_bytes);
 	release(a_bytes, a);
 	release(b_bytes, b);
-	if (result == 0 && Min(a_size, b_size) > FAV_MAX_HEAD_SIZE)
+	if (result == 0 && Min(a_size, b_size) > FAV_PLAIN_HEAD_SIZE)
 	{
 		a_bytes = pg_detoast_datum_packed(a);
 		b_bytes = pg_detoast_datum_packed(b);
@@ -148,7 +148,7 @@ hash_head(FunctionCallInfo fcinfo, uint64 seed)
 {
 	struct varlena *value = argument(fcinfo, 0);
 	struct varlena *head = load_head(value);
-	int			size = (int) Min(VARSIZE_ANY_EXHDR(head), FAV_MAX_HEAD_SIZE);
+	int			size = (int) Min(VARSIZE_ANY_EXHDR(head), FAV_PLAIN_HEAD_SIZE);
 	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(head), size, seed);
 
 	release(head, value);

@@ -143,7 +143,7 @@ fav_expanded_is_editable(const FavExpanded *object, size_t count)
 
 void
 fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
-				  const uint64_t *hashes, size_t count)
+				  const uint64_t *hashes, size_t count, int32_t period)
 {
 	FavParams  *params = &object->editor.filter.params;
 	MemoryContext old;
@@ -153,12 +153,13 @@ fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
 		return;
 	old = MemoryContextSwitchTo(object->header.eoh_context);
 	HOLD_INTERRUPTS();
-	status = edit(&object->editor, hashes, count);
+	status = edit(&object->editor, hashes, count, period);
 	RESUME_INTERRUPTS();
 	MemoryContextSwitchTo(old);
 	if (status != FAV_OK)
 	{
-		object->is_broken = count > 1;
+		/* a filter without a period refuses the first element already */
+		object->is_broken = count > 1 && status != FAV_UNDATED;
 		fav_raise(status);
 	}
 	if (params->kind == FAV_KIND_NONE)

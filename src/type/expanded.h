@@ -12,7 +12,8 @@
 typedef struct FavExpanded FavExpanded;
 
 /* One of the core's fav_editor_..._many(). */
-typedef FavStatus (*FavEdit) (FavEditor *editor, const uint64_t *hashes, size_t count);
+typedef FavStatus (*FavEdit) (FavEditor *editor, const uint64_t *hashes, size_t count,
+							  int32_t period);
 
 /* Returns the object of a value, or NULL if the value is not expanded. */
 extern FavExpanded *fav_find_expanded(Datum value);
@@ -30,7 +31,7 @@ extern const FavParams *fav_expanded_params(FavExpanded *object, FavKind kind);
 extern bool fav_expanded_is_editable(const FavExpanded *object, size_t count);
 
 extern void fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
-							  const uint64_t *hashes, size_t count);
+							  const uint64_t *hashes, size_t count, int32_t period);
 
 /* Does a new object differ from the value that it was made from? */
 extern bool fav_expanded_has_changed(FavExpanded *object);

@@ -1,6 +1,6 @@
 /*
  * functions.c
- *		fav_new, fav_add, fav_del, fav_exclude, fav_contains and fav_filter.
+ *		fav_contains and fav_filter, for elements and arrays.
  *
  * Each operation is written once for all kinds of elements.  The macros at the end of the file
  * define the functions that SQL calls.
@@ -10,7 +10,6 @@
 #include "type/elements.h"
 #include "type/expanded.h"
 #include "miscadmin.h"
-#include "nodes/primnodes.h"
 #include "toast_cache.h"
 #include "utils/lsyscache.h"
 
@@ -39,197 +38,6 @@ fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
 	deconstruct_array(elements->array, ARR_ELEMTYPE(elements->array), elements->typlen,
 					  elements->typbyval, elements->typalign,
 					  &elements->values, &elements->nulls, &elements->count);
-}
-
-PG_FUNCTION_INFO_V1(fav_new);
-
-Datum
-fav_new(PG_FUNCTION_ARGS)
-{
-	int64		capacity = PG_GETARG_INT64(0);
-	FavParams	params = fav_default_params();
-	FavEditor	editor;
-
-	if (capacity < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
-				 errdetail("The capacity must be at least 1.")));
-	params.capacity = (uint64_t) capacity;
-	params.error_rate = PG_GETARG_FLOAT8(1);
-	params.region_size = (uint32_t) PG_GETARG_INT32(2);
-	params.seed = (uint64_t) PG_GETARG_INT64(3);
-	fav_check_params(&params);
-	fav_editor_new(&editor, &params);
-	return fav_finish_edit(&editor);
-}
-
-/*
- * Add, del and exclude.  NULL is the empty filter.  A NULL element changes nothing.  If nothing
- * changes, the result is the argument itself, so that an UPDATE with it does not write the
- * TOAST value again.
- *
- * For a PL/pgSQL variable the result is an expanded object, which the next call edits in place.
- * Otherwise it is a flat value, because it is probably about to be stored.
- */
-typedef struct Edit
-{
-	FavExpanded *object;		/* to edit in place; NULL: use the editor */
-	bool		is_new;			/* this call made the object */
-	FavEditor	editor;
-	FavArgument argument;		/* opened by the editor; datum NULL: the argument is NULL */
-} Edit;
-
-/* Is argument 0 a variable?  Some query parameters look the same, which does no harm. */
-static bool
-is_variable(FunctionCallInfo fcinfo)
-{
-	Node	   *call = fcinfo->flinfo != NULL ? fcinfo->flinfo->fn_expr : NULL;
-	Node	   *first = NULL;
-
-	if (call != NULL && IsA(call, FuncExpr))
-		first = linitial(((FuncExpr *) call)->args);
-	else if (call != NULL && IsA(call, OpExpr))
-		first = linitial(((OpExpr *) call)->args);
-	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
-}
-
-/* Begin to edit argument 0, which may be NULL.  Returns the parameters for hashing elements. */
-static const FavParams *
-begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
-{
-	bool		is_null = PG_ARGISNULL(0);
-	FavExpanded *object = NULL;
-	bool		is_own;
-
-	if (FAV_HAS_IN_PLACE && !is_null)
-		object = fav_find_expanded(PG_GETARG_DATUM(0));
-	is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
-	edit->object = NULL;
-	edit->is_new = false;
-	edit->argument.datum = NULL;
-	if (is_own && fav_expanded_is_editable(object, count))
-		edit->object = object;
-	else if (FAV_HAS_IN_PLACE && (is_own || is_variable(fcinfo)))
-	{
-		edit->object = is_null ? fav_expand_empty() : fav_expand(PG_GETARG_DATUM(0));
-		edit->is_new = true;
-	}
-	if (edit->object != NULL)
-		return fav_expanded_params(edit->object, kind);
-
-	if (is_null)
-	{
-		FavParams	params = fav_default_params();
-
-		fav_editor_new(&edit->editor, &params);
-	}
-	else
-	{
-		fav_get_argument(fcinfo, 0, &edit->argument);
-		fav_editor_open(&edit->editor, &edit->argument.filter);
-	}
-	return &edit->editor.filter.params;
-}
-
-/* Apply the edit.  Only memory and limits can fail here, because the elements are hashed. */
-static void
-edit_hashes(Edit *edit, FavKind kind, FavEdit function, const uint64_t *hashes, size_t count)
-{
-	size_t		from;
-	size_t		now;
-
-	for (from = 0; from < count; from += now)
-	{
-		/* an edit in place has a single step, see fav_expanded_is_editable() */
-		now = Min(count - from, FAV_INTERRUPT_EVERY);
-		CHECK_FOR_INTERRUPTS();
-		if (edit->object != NULL)
-			fav_expanded_edit(edit->object, kind, function, hashes + from, now);
-		else
-			fav_require(function(&edit->editor, hashes + from, now));
-	}
-	if (edit->object == NULL && edit->editor.filter.params.kind == FAV_KIND_NONE)
-		edit->editor.filter.params.kind = kind;
-}
-
-static Datum
-end_edit(FunctionCallInfo fcinfo, Edit *edit)
-{
-	const FavFilter *filter;
-	Datum		result;
-
-	if (edit->object != NULL)
-	{
-		if (!edit->is_new || PG_ARGISNULL(0) || fav_expanded_has_changed(edit->object))
-			return fav_expanded_datum(edit->object);
-		fav_expanded_release(edit->object);
-		return PG_GETARG_DATUM(0);
-	}
-	fav_require(fav_editor_finish(&edit->editor, &filter));
-	if (edit->argument.datum != NULL && !edit->editor.changed)
-	{
-		fav_editor_close(&edit->editor);
-		result = PG_GETARG_DATUM(0);
-	}
-	else
-		result = fav_finish_edit(&edit->editor);
-	if (edit->argument.datum != NULL)
-		fav_free_argument(fcinfo, 0, &edit->argument);
-	return result;
-}
-
-static Datum
-edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
-{
-	Edit		edit;
-	const FavParams *params;
-	uint64_t	hash;
-
-	if (fav_element_is_null(fcinfo, kind, 1) ||
-		(PG_ARGISNULL(0) && function == fav_editor_remove_many))
-	{
-		if (PG_ARGISNULL(0))
-			PG_RETURN_NULL();
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	}
-	params = begin_edit(fcinfo, kind, 1, &edit);
-	if (kind == FAV_KIND_TEXT)
-		fav_refuse_array_as_text(fcinfo, 1, params);
-	hash = fav_hash_argument(fcinfo, kind, 1, params);
-	edit_hashes(&edit, kind, function, &hash, 1);
-	return end_edit(fcinfo, &edit);
-}
-
-static Datum
-edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
-{
-	Edit		edit;
-	FavElements elements;
-	const FavParams *params;
-	uint64_t   *hashes;
-	size_t		count = 0;
-	int			i;
-
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == fav_editor_remove_many))
-	{
-		if (PG_ARGISNULL(0))
-			PG_RETURN_NULL();
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	}
-	fav_get_elements(fcinfo, 1, &elements);
-	params = begin_edit(fcinfo, kind, (size_t) elements.count, &edit);
-	hashes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) elements.count * sizeof(uint64_t));
-	for (i = 0; i < elements.count; i++)
-	{
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (!elements.nulls[i])
-			hashes[count++] = fav_hash_for(params, kind, elements.values[i]);
-	}
-	edit_hashes(&edit, kind, function, hashes, count);
-	pfree(hashes);
-	return end_edit(fcinfo, &edit);
 }
 
 /*
@@ -473,28 +281,14 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind)
 										  elements.typlen, elements.typbyval, elements.typalign));
 }
 
-#define FAV_FUNCTION(name, call) \
-	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
-	Datum name(PG_FUNCTION_ARGS) { return call; } \
-	PG_FUNCTION_INFO_V1(name)
-
 #define FAV_CONTAINS_FUNCTION(name, kind, filter_number, element_number) \
 	static pg_noinline Datum name##_first(PG_FUNCTION_ARGS) \
 	{ return contains_first(fcinfo, kind, filter_number, element_number); } \
 	FAV_FUNCTION(name, contains_element(fcinfo, kind, filter_number, element_number, name##_first))
 
-#define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
-	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, fav_editor_add_many)); \
-	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, fav_editor_remove_many)); \
-	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, fav_editor_exclude_many)); \
-	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1)
-
 #define FAV_KIND_FUNCTIONS(suffix, kind) \
-	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
+	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1); \
 	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
-	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, fav_editor_add_many)); \
-	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, fav_editor_remove_many)); \
-	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, fav_editor_exclude_many)); \
 	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
 	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \
 	FAV_FUNCTION(fav_filter_##suffix, filter_array(fcinfo, kind))
@@ -503,4 +297,4 @@ FAV_KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
 FAV_KIND_FUNCTIONS(text, FAV_KIND_TEXT);
 FAV_KIND_FUNCTIONS(uuid, FAV_KIND_UUID);
 FAV_KIND_FUNCTIONS(bytea, FAV_KIND_BYTES);
-FAV_ELEMENT_FUNCTIONS(pair, FAV_KIND_PAIR);
+FAV_CONTAINS_FUNCTION(fav_contains_pair, FAV_KIND_PAIR, 0, 1);

@@ -5,11 +5,11 @@
 #include "fav.h"
 
 #include "access/htup_details.h"
+#include "core/dated.h"
 #include "core/sizing.h"
 #include "type/elements.h"
 #include "type/expanded.h"
 #include "funcapi.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(fav_count_elements);
@@ -46,9 +46,11 @@ fav_stats(PG_FUNCTION_ARGS)
 	FavFilter	copy;
 	FavFilter  *filter = &copy;
 	FavMeasure	measure;
-	Datum		values[17];
-	bool		nulls[17] = {false};
+	Datum		values[21];
+	bool		nulls[21] = {false};
 	int			i = 0;
+	int32		oldest;
+	bool		has_periods;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "fav_stats must return a record");
@@ -75,6 +77,16 @@ fav_stats(PG_FUNCTION_ARGS)
 	values[i++] = Float8GetDatum(measure.deletable);
 	values[i++] = Float8GetDatum(fav_bloat(filter));
 	values[i++] = BoolGetDatum(fav_needs_rebuild(filter));
+	values[i] = Int32GetDatum((int32) filter->params.keep);
+	nulls[i++] = !fav_is_dated(filter);
+	oldest = fav_oldest(filter);
+	has_periods = fav_is_dated(filter) && oldest != FAV_NO_PERIOD;
+	values[i] = Int64GetDatum((int64) filter->newest - oldest + 1);
+	nulls[i++] = !has_periods;
+	values[i] = Int32GetDatum(oldest);
+	nulls[i++] = !has_periods;
+	values[i] = Int32GetDatum(filter->newest);
+	nulls[i++] = !fav_is_dated(filter) || filter->newest == FAV_NO_PERIOD;
 	Assert(i == lengthof(values));
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
@@ -83,43 +95,20 @@ fav_stats(PG_FUNCTION_ARGS)
 Datum
 fav_slices(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *context;
-	FavArgument *argument;
+	ReturnSetInfo *result = fav_return_rows(fcinfo);
+	FavArgument argument;
+	const FavFilter *filter = &argument.filter;
+	uint32		number;
 
-	if (SRF_IS_FIRSTCALL())
+	fav_get_argument(fcinfo, 0, &argument);
+	for (number = 0; number < filter->nslices; number++)
 	{
-		MemoryContext old;
-		TupleDesc	descriptor;
-
-		context = SRF_FIRSTCALL_INIT();
-		old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "fav_slices must return records");
-		context->tuple_desc = BlessTupleDesc(descriptor);
-		argument = palloc(sizeof(FavArgument));
-
-		/* copy the argument, because it may not live until the next call */
-		argument->datum = PG_DETOAST_DATUM_COPY(PG_GETARG_DATUM(0));
-		fcinfo->args[0].value = PointerGetDatum(argument->datum);
-		fav_get_argument(fcinfo, 0, argument);
-		context->user_fctx = argument;
-		context->max_calls = argument->filter.nslices;
-		MemoryContextSwitchTo(old);
-	}
-
-	context = SRF_PERCALL_SETUP();
-	argument = context->user_fctx;
-	if (context->call_cntr < context->max_calls)
-	{
-		uint32		number = (uint32) context->call_cntr;
-		const FavFilter *filter = &argument->filter;
 		const FavSlice *slice = &filter->slices[number];
 		FavMeasure measure;
-		Datum		values[11];
-		bool		nulls[11] = {false};
+		Datum		values[13];
+		bool		nulls[13] = {false};
 		int			i = 0;
 
-		CHECK_FOR_INTERRUPTS();
 		fav_measure_slice(filter, number, &measure);
 		values[i++] = Int32GetDatum((int32) number + 1);
 		values[i++] = Int64GetDatum((int64) fav_slice_capacity(slice, filter->params.region_size));
@@ -132,9 +121,12 @@ fav_slices(PG_FUNCTION_ARGS)
 		values[i++] = Float8GetDatum(measure.error);
 		values[i++] = Float8GetDatum(measure.clean_regions);
 		values[i++] = Float8GetDatum(measure.deletable);
+		values[i] = Int32GetDatum(slice->first);
+		nulls[i++] = !fav_is_dated(filter);
+		values[i] = Int32GetDatum(slice->last);
+		nulls[i++] = !fav_is_dated(filter);
 		Assert(i == lengthof(values));
-		SRF_RETURN_NEXT(context,
-						HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
-	SRF_RETURN_DONE(context);
+	PG_RETURN_NULL();
 }

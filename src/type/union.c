@@ -23,6 +23,12 @@ fav_check_unitable(const FavParams *a, const FavParams *b)
 				 errmsg("cannot unite filters with different region sizes"),
 				 errdetail("The region sizes are %d and %d.",
 						   (int) a->region_size, (int) b->region_size)));
+	if (a->keep != b->keep)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("cannot unite filters that keep elements for different numbers of periods"),
+				 errdetail("One keeps them for %u periods, the other for %u (0: for ever).",
+						   a->keep, b->keep)));
 	if (a->kind != b->kind && a->kind != FAV_KIND_NONE && b->kind != FAV_KIND_NONE)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),

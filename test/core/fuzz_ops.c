@@ -4,16 +4,18 @@
  *
  * The input:
  *
- *		byte 0		odd: it begins empty; bytes 1 .. 3 choose the parameters
+ *		byte 0		odd: it begins empty; bytes 1 .. 3 choose the parameters.  Byte 1 / 8 is the
+ *					number of periods for which elements are kept; 0: for ever
  *					even: bytes 1 and 2 are a length, and a value follows
  *		the rest	operations: one byte for the operation, two for the element
- *					(12 bits) or elements
+ *					(12 bits) or elements, or for periods to go on
  *
  * For a filter that began empty, the test keeps an exact set and asserts the
  * promises.  For any other value it asserts: no crash, leak or endless loop; the
  * result is valid; and a single allocation is at most a small multiple of the value,
  * unless the stated capacity requires more.
  */
+#include "dated.h"
 #include "fuzz.h"
 #include "hash.h"
 
@@ -32,6 +34,9 @@ typedef struct Subject
 	bool		checked;		/* began as a valid value */
 	uint8_t		present[UNIVERSE];
 	uint8_t		snapshot_present[UNIVERSE];
+	int32_t		period[UNIVERSE];	/* in which an element was added; 0 if not dated */
+	int32_t		snapshot_period[UNIVERSE];
+	int32_t		now;
 	uint32_t	work;
 } Subject;
 
@@ -39,6 +44,14 @@ static inline uint64_t
 hash_of(const Subject *subject, uint32_t element)
 {
 	return fav_hash_integer(element, subject->editor.filter.params.seed);
+}
+
+/* Is the element in the set, and not forgotten? */
+static bool
+is_kept(const Subject *subject, uint32_t element)
+{
+	return subject->present[element] &&
+		!fav_is_too_old(&subject->editor.filter, subject->period[element], subject->now);
 }
 
 /* Is the allocated memory in proportion to the value? */
@@ -65,21 +78,38 @@ static void
 check_status(const Subject *subject, FavStatus status)
 {
 	if (subject->honest)
-		REQUIRE(status == FAV_OK || status == FAV_NO_MEMORY || status == FAV_TOO_LARGE || status == FAV_TOO_MANY_SLICES);
+		REQUIRE(status == FAV_OK || status == FAV_NO_MEMORY || status == FAV_TOO_LARGE || status == FAV_TOO_MANY_SLICES ||
+				(status == FAV_UNDATED && subject->editor.filter.newest == FAV_NO_PERIOD));
 	REQUIRE(status != FAV_MALFORMED);
 }
 
+/* Add an element, `late` periods ago. */
 static void
-add(Subject *subject, uint32_t element)
+add(Subject *subject, uint32_t element, uint32_t late)
 {
-	FavStatus	status = fav_editor_add(&subject->editor, hash_of(subject, element));
+	bool		is_dated = fav_is_dated(&subject->editor.filter);
+	int32_t		period = !is_dated || (int64_t) subject->now - late <= FAV_NO_PERIOD ? subject->now : subject->now - (int32_t) late;
+	FavStatus	status = is_dated ? fav_editor_add_at(&subject->editor, hash_of(subject, element), period) :
+		fav_editor_add(&subject->editor, hash_of(subject, element));
 
 	check_status(subject, status);
 	subject->work++;
-	if (status != FAV_OK)
+	if (status != FAV_OK || fav_is_too_old(&subject->editor.filter, period, subject->editor.filter.newest))
 		return;
 	REQUIRE(fav_editor_contains(&subject->editor, hash_of(subject, element)));
+	if (!subject->present[element] || subject->period[element] < period)
+		subject->period[element] = period;
 	subject->present[element] = 1;
+}
+
+static void
+go_on(Subject *subject, uint32_t periods, bool expire)
+{
+	if (!fav_is_dated(&subject->editor.filter))
+		return;
+	subject->now = (int64_t) subject->now + periods > INT32_MAX ? INT32_MAX : subject->now + (int32_t) periods;
+	if (expire)
+		check_status(subject, fav_editor_expire(&subject->editor, subject->now));
 }
 
 static void
@@ -89,7 +119,7 @@ del(Subject *subject, uint32_t element)
 
 	/* if the elements are known, keep the contract: remove only elements of the set */
 	subject->work++;
-	if (subject->honest && !subject->present[element])
+	if (subject->honest && !is_kept(subject, element))
 		return;
 	status = fav_editor_remove(&subject->editor, hash_of(subject, element));
 	check_status(subject, status);
@@ -113,7 +143,7 @@ del_many(Subject *subject, uint32_t first, uint32_t count)
 	{
 		uint32_t	element = (first + i) % UNIVERSE;
 
-		if (subject->honest && !subject->present[element])
+		if (subject->honest && !is_kept(subject, element))
 			continue;
 		elements[n] = element;
 		hashes[n++] = hash_of(subject, element);
@@ -181,7 +211,7 @@ check_members(Subject *subject)
 	if (!subject->honest)
 		return;
 	for (i = 0; i < UNIVERSE; i++)
-		if (subject->present[i])
+		if (is_kept(subject, i))
 		{
 			REQUIRE(fav_editor_contains(&subject->editor, hash_of(subject, i)));
 			REQUIRE(fav_contains(&subject->value.filter, hash_of(subject, i)));
@@ -209,7 +239,10 @@ take_snapshot(Subject *subject)
 	value_free(&subject->snapshot);
 	subject->snapshot.size = 0;
 	if (take_value(subject, &subject->editor, &subject->snapshot))
-		memcpy(subject->snapshot_present, subject->present, UNIVERSE);
+	{
+		memcpy(subject->snapshot_present, subject->present, sizeof(subject->present));
+		memcpy(subject->snapshot_period, subject->period, sizeof(subject->period));
+	}
 	else
 		memset(&subject->snapshot, 0, sizeof(subject->snapshot));
 	subject->work += 200;
@@ -227,7 +260,12 @@ unite(Subject *subject)
 	check_status(subject, status);
 	if (status == FAV_OK)
 		for (i = 0; i < UNIVERSE; i++)
-			subject->present[i] |= subject->snapshot_present[i];
+			if (subject->snapshot_present[i])
+			{
+				if (!subject->present[i] || subject->period[i] < subject->snapshot_period[i])
+					subject->period[i] = subject->snapshot_period[i];
+				subject->present[i] = 1;
+			}
 	subject->work += 1000;
 }
 
@@ -243,7 +281,7 @@ operate(Subject *subject, const uint8_t *at, const uint8_t *end)
 		switch (at[0] % 8)
 		{
 			case 0:
-				add(subject, element);
+				add(subject, element, at[2] >= 0x80 ? at[0] / 8 : 0);
 				break;
 			case 1:
 				if (at[2] >= 0x80)
@@ -253,7 +291,7 @@ operate(Subject *subject, const uint8_t *at, const uint8_t *end)
 				break;
 			case 2:
 				for (i = 0; i < count; i++)
-					add(subject, (element + i) % UNIVERSE);
+					add(subject, (element + i) % UNIVERSE, 0);
 				break;
 			case 3:
 				if (at[2] % 2 == 0)
@@ -266,11 +304,12 @@ operate(Subject *subject, const uint8_t *at, const uint8_t *end)
 				/* block, unblock, block */
 				for (i = 0; i < count / 8; i++)
 				{
-					add(subject, element);
+					add(subject, element, 0);
 					del(subject, element);
 				}
 				break;
 			case 5:
+				go_on(subject, at[1], at[2] % 2 == 1);
 				reopen(subject);
 				break;
 			case 6:
@@ -288,12 +327,15 @@ static void
 begin_empty(Subject *subject, const uint8_t *choice)
 {
 	static const double error_rates[] = {0.5, 0.2, 0.05, 0.01, 0.001, 0.0001, 1e-6, 1.0};
-	FavParams	params;
+	FavParams	params = {0};
 
 	params.error_rate = error_rates[choice[0] % 8];
 	params.region_size = 1 + choice[1] % FAV_MAX_REGION_SIZE;
 	params.capacity = (uint64_t) choice[2] * choice[2] + 1;
 	params.seed = choice[0];
+	params.keep = choice[0] / 8;
+	if (params.keep > 0)
+		subject->now = choice[2] % 3 == 0 ? -5 : choice[2] % 3 == 1 ? INT32_MIN + 1 : INT32_MAX - 50;
 	subject->honest = true;
 	subject->checked = true;
 	params.kind = FAV_KIND_INTEGER;
@@ -316,6 +358,7 @@ begin_with(Subject *subject, const uint8_t *bytes, size_t size)
 		return false;
 	}
 	subject->checked = fav_check(&value->filter, &problem) == FAV_OK;
+	subject->now = value->filter.newest == FAV_NO_PERIOD ? 0 : value->filter.newest;
 	open_editor(subject);
 	return true;
 }

@@ -5,6 +5,7 @@
  *
  * Usage: seeds <corpus directory>
  */
+#include "dated.h"
 #include "harness.h"
 #include "hash.h"
 
@@ -56,6 +57,28 @@ make(const char *name, double error_rate, uint32_t region_size, uint64_t capacit
 	for (i = 0; i < adds; i++)
 		fav_editor_add(&editor, fav_hash_integer(i, params.seed));
 	for (i = 0; i < dels; i++)
+		fav_editor_remove(&editor, fav_hash_integer(i, params.seed));
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	save_value(name, value.bytes, value.size);
+	value_free(&value);
+}
+
+/* A dated value of elements that were added in as many periods, of which some are removed. */
+static void
+make_dated(const char *name, uint32_t keep, int32_t periods, int64_t per_period)
+{
+	FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.2, .region_size = 1, .seed = 2, .keep = keep};
+	FavEditor	editor;
+	Value		value;
+	int32_t		period;
+	int64_t		i;
+
+	fav_editor_new(&editor, &params);
+	for (period = 0; period < periods; period++)
+		for (i = 0; i < per_period; i++)
+			fav_editor_add_at(&editor, fav_hash_integer(period * per_period + i, params.seed), period);
+	for (i = 0; i < periods * per_period; i += 5)
 		fav_editor_remove(&editor, fav_hash_integer(i, params.seed));
 	value_from_editor(&value, &editor);
 	fav_editor_close(&editor);
@@ -132,6 +155,10 @@ main(int argc, char **argv)
 	make("region-31", 0.5, 31, 1, 140, 9);
 	make("many-bits", 1e-6, 1, 1, 129, 20);
 	make("large-capacity", 0.2, 3, UINT64_C(1) << 31, 5, 1);
+	make_dated("dated-empty", 7, 0, 0);
+	make_dated("dated-exact", 7, 5, 12);
+	make_dated("dated-slices", 1, 5, 50);
+	make_dated("dated-long-head", 1000000, 150, 1);
 	make_full("full-k1", 1e-6, 1, 1, 1);
 	make_full("full-k32", 1.0, 32, 2, 1);
 	make_full("full-chain", 0.01, 5, FAV_MAX_SLICES, 1);
@@ -146,5 +173,9 @@ main(int argc, char **argv)
 	make_operations("empty-6", 5, 30, 0);
 	make_operations("empty-7", 6, 9, 60);
 	make_operations("empty-8", 7, 1, 0);
+	make_operations("dated-1", 8 + 3, 6, 0);
+	make_operations("dated-2", 8 * 7 + 1, 0, 1);
+	make_operations("dated-3", 8 * 16 + 4, 2, 5);
+	make_operations("dated-4", 8 * 31 + 2, 6, 9);
 	return 0;
 }

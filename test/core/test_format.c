@@ -96,9 +96,9 @@ test_header(const Value *value)
 		{"version 0", FAV_AT_VERSION, 1, 0, "Format version is 0"},
 		{"version 2", FAV_AT_VERSION, 1, 2, "Format version is 2"},
 		{"version 255", FAV_AT_VERSION, 1, 255, "Format version is 255"},
-		{"flags 2", FAV_AT_FLAGS, 1, 2, "Unknown flags and reserved"},
+		{"flags 4", FAV_AT_FLAGS, 1, 4, "Unknown flags and reserved"},
 		{"flags 128", FAV_AT_FLAGS, 1, 128, "Unknown flags and reserved"},
-		{"reserved", FAV_AT_RESERVED, 1, 1, "Unknown flags and reserved"},
+		{"reserved", FAV_AT_NRUNS, 1, 1, "Unknown flags and reserved"},
 		{"no kind", FAV_AT_KIND, 1, FAV_KIND_NONE, "if and only if it is not empty"},
 		{"kind 6", FAV_AT_KIND, 1, FAV_KIND_PAIR + 1, "kind of its elements is 6"},
 		{"kind 255", FAV_AT_KIND, 1, 255, "kind of its elements is 255"},
@@ -126,7 +126,7 @@ test_header(const Value *value)
 
 	test_begin("format: every number of the header");
 	check_changes(value, front, sizeof(front) / sizeof(front[0]), 0);
-	check_changes(value, params, sizeof(params) / sizeof(params[0]), fav_params_offset(value->filter.nrecent));
+	check_changes(value, params, sizeof(params) / sizeof(params[0]), fav_params_offset(&value->filter));
 	test_end();
 }
 
@@ -137,7 +137,7 @@ test_error_rates(const Value *value)
 	uint8_t    *bytes = malloc(value->size);
 	FavProblem	problem;
 	double		rate = 1.0;
-	size_t		rate_at = fav_params_offset(value->filter.nrecent) + FAV_PARAMS_AT_ERROR_RATE;
+	size_t		rate_at = fav_params_offset(&value->filter) + FAV_PARAMS_AT_ERROR_RATE;
 	uint64_t	bits;
 	size_t		i;
 
@@ -171,18 +171,18 @@ test_directory(const Value *value)
 		{"reserved, first byte", FAV_SLICE_AT_RESERVED, 1, 1, "Reserved bytes of slice 2"},
 		{"reserved, second byte", FAV_SLICE_AT_RESERVED + 1, 1, 1, "Reserved bytes of slice 2"},
 		{"reserved, third byte", FAV_SLICE_AT_RESERVED + 2, 1, 1, "Reserved bytes of slice 2"},
-		{"one bit more than set", FAV_SLICE_AT_BITS_SET, 8, set + 1, "Slice 2 claims"},
-		{"one bit less than set", FAV_SLICE_AT_BITS_SET, 8, set - 1, "Slice 2 claims"},
-		{"more bits set than there are", FAV_SLICE_AT_BITS_SET, 8, bits + 1, "Slice 2 claims"},
-		{"2^64 - 1 bits set", FAV_SLICE_AT_BITS_SET, 8, UINT64_MAX, "Slice 2 claims"},
-		{"limit 0", FAV_SLICE_AT_BITS_LIMIT, 8, 0, "Slice 2 claims"},
-		{"limit above the bits", FAV_SLICE_AT_BITS_LIMIT, 8, bits + 1, "Slice 2 claims"},
-		{"limit 2^64 - 1", FAV_SLICE_AT_BITS_LIMIT, 8, UINT64_MAX, "Slice 2 claims"},
+		{"one bit more than set", FAV_SLICE_AT_BITS_SET, 8, set + 1, "Slice 2 records"},
+		{"one bit less than set", FAV_SLICE_AT_BITS_SET, 8, set - 1, "Slice 2 records"},
+		{"more bits set than there are", FAV_SLICE_AT_BITS_SET, 8, bits + 1, "Slice 2 records"},
+		{"2^64 - 1 bits set", FAV_SLICE_AT_BITS_SET, 8, UINT64_MAX, "Slice 2 records"},
+		{"limit 0", FAV_SLICE_AT_BITS_LIMIT, 8, 0, "Slice 2 records"},
+		{"limit above the bits", FAV_SLICE_AT_BITS_LIMIT, 8, bits + 1, "Slice 2 records"},
+		{"limit 2^64 - 1", FAV_SLICE_AT_BITS_LIMIT, 8, UINT64_MAX, "Slice 2 records"},
 	};
 
 	test_begin("format: every number of the slice directory");
 	check_changes(value, changes, sizeof(changes) / sizeof(changes[0]),
-				  fav_head_size(1, value->filter.nrecent));
+				  fav_entry_offset(&value->filter, 1));
 	test_end();
 }
 
@@ -190,7 +190,7 @@ static void
 test_lists(const Value *value)
 {
 	uint8_t    *bytes = malloc(value->size);
-	size_t		recent = FAV_AT_RECENT;
+	size_t		recent = FAV_FRONT_SIZE;
 	size_t		tombstones = (size_t) value->filter.tombstones_offset;
 	size_t		last = tombstones + 8 * (size_t) (value->filter.ntombstones - 1);
 	uint8_t		first[8];
@@ -220,7 +220,7 @@ test_lists(const Value *value)
 
 	memcpy(bytes, value->bytes, value->size);
 	bytes[value->filter.slices[2].offset] ^= 4;
-	expect_refusal("a bit of the data changed", bytes, value->size, "Slice 3 claims");
+	expect_refusal("a bit of the data changed", bytes, value->size, "Slice 3 records");
 	free(bytes);
 	test_end();
 }
@@ -261,18 +261,18 @@ test_huge(void)
 		bytes[FAV_AT_REGION_SIZE] = FAV_MAX_REGION_SIZE;
 		bytes[FAV_AT_NSLICES] = (uint8_t) slices;
 		bytes[FAV_AT_KIND] = FAV_KIND_INTEGER;
-		fav_store32(bytes + fav_params_offset(0) + FAV_PARAMS_AT_NTOMBSTONES, UINT32_MAX);
-		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_CAPACITY, FAV_MAX_ELEMENTS);
-		fav_store64(bytes + fav_params_offset(0) + FAV_PARAMS_AT_ERROR_RATE, rate_bits);
+		fav_store32(bytes + (FAV_HEADER_SIZE - FAV_PARAMS_SIZE) + FAV_PARAMS_AT_NTOMBSTONES, UINT32_MAX);
+		fav_store64(bytes + (FAV_HEADER_SIZE - FAV_PARAMS_SIZE) + FAV_PARAMS_AT_CAPACITY, FAV_MAX_ELEMENTS);
+		fav_store64(bytes + (FAV_HEADER_SIZE - FAV_PARAMS_SIZE) + FAV_PARAMS_AT_ERROR_RATE, rate_bits);
 		for (i = 0; i < slices; i++)
 		{
-			entry = bytes + fav_head_size((uint32_t) i, 0);
+			entry = bytes + FAV_HEADER_SIZE + (size_t) i * FAV_SLICE_ENTRY_SIZE;
 			/* with 32 slices, 32 * 2^27 blocks of 2^11 bytes are 2^43 */
 			fav_store32(entry + FAV_SLICE_AT_NBLOCKS, i % 2 ? UINT32_MAX : UINT32_C(1) << 27);
 			entry[FAV_SLICE_AT_K] = 1;
 			fav_store64(entry + FAV_SLICE_AT_BITS_LIMIT, 1);
 		}
-		expect_refusal("huge", bytes, fav_head_size((uint32_t) slices, 0), "add up to");
+		expect_refusal("huge", bytes, FAV_HEADER_SIZE + (size_t) slices * FAV_SLICE_ENTRY_SIZE, "add up to");
 		expect_refusal("huge", bytes, sizeof(bytes), "add up to");
 	}
 	test_end();
@@ -282,7 +282,7 @@ test_huge(void)
 static void
 test_head(const Value *value)
 {
-	size_t		head = fav_head_size(value->filter.nslices, value->filter.nrecent);
+	size_t		head = fav_head_size(&value->filter);
 	uint8_t    *copy = malloc(head);
 	FavFilter	filter;
 	FavProblem	problem;
@@ -308,7 +308,7 @@ test_head(const Value *value)
 static void
 test_flips(const Value *value)
 {
-	size_t		head = fav_head_size(value->filter.nslices, value->filter.nrecent);
+	size_t		head = fav_head_size(&value->filter);
 	uint8_t    *bytes = malloc(value->size);
 	uint8_t    *again = malloc(value->size);
 	FavFilter	filter;

@@ -12,9 +12,9 @@
 
 /*
  * The most steps per hash (work.h): to sort them once, to add them one by one, and to merge sets
- * to which they were added one by one.  Random hashes take at most half of that.
+ * to which they were added one by one.  Random hashes take a third of that.
  */
-#define MOST_TO_SORT	150
+#define MOST_TO_SORT	200
 #define MOST_TO_ADD		200
 #define MOST_TO_MERGE	250
 

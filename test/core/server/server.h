@@ -20,6 +20,7 @@ typedef void *MemoryContext;
 
 #define CurrentMemoryContext	NULL
 #define Min(a, b)				((a) < (b) ? (a) : (b))
+#define Max(a, b)				((a) > (b) ? (a) : (b))
 #define unlikely(condition)		(condition)
 #define CHECK_FOR_INTERRUPTS()	fav_pause()
 

@@ -1,0 +1,184 @@
+/*
+ * dated.c
+ *		See dated.h.
+ *
+ * Why no element is forgotten too early.  An element x that was last added in period p is in
+ * recent with period p, or a flush gave it a home: a slice of the span of p whose last period is
+ * at least p, or a slice of a later span.  A slice is dropped when its last period is older than
+ * `keep`.  The last period of a slice never decreases.
+ *
+ * Why it is forgotten in time.  All periods of a slice are of one span, so its last period is at
+ * most fav_delay() after p.
+ *
+ * Why a tombstone may be dropped with a slice.  A tombstone hides a removed element from the
+ * slices that report it.  If none of those that remain does, the element is absent without it.
+ * An excluded element stays excluded, whatever is added later, so tombstones of excluded
+ * elements stay.
+ */
+#include "dated.h"
+
+void
+fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_MAX])
+{
+	uint32_t	at = 0;
+	uint32_t	run;
+	uint32_t	i;
+
+	for (run = 0; run < filter->nruns; run++)
+		for (i = fav_run_count(filter, run); i > 0; i--)
+			periods[at++] = fav_run_period(filter, run);
+	while (at < filter->nrecent)
+		periods[at++] = 0;
+}
+
+int32_t
+fav_oldest(const FavFilter *filter)
+{
+	bool		is_empty = filter->nruns == 0;
+	int32_t		oldest = is_empty ? FAV_NO_PERIOD : fav_run_period(filter, filter->nruns - 1);
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++, is_empty = false)
+		if (is_empty || filter->slices[i].first < oldest)
+			oldest = filter->slices[i].first;
+	return oldest;
+}
+
+void
+fav_forget(FavFilter *filter, int32_t now)
+{
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	if (!fav_is_dated(filter) || now <= filter->newest)
+		return;
+	filter->newest = now;
+	while (filter->nruns > 0 &&
+		   fav_is_too_old(filter, fav_run_period(filter, filter->nruns - 1), now))
+		filter->nrecent -= fav_run_count(filter, --filter->nruns);
+	for (i = 0; i < filter->nslices; i++)
+	{
+		if (fav_is_too_old(filter, filter->slices[i].last, now))
+			fav_count_out(filter, filter->slices[i].elements);
+		else
+			filter->slices[kept++] = filter->slices[i];
+	}
+	filter->nslices = kept;
+	if (kept == 0)
+		filter->elements = 0;
+}
+
+/* Drop the tombstones that no slice reports, and count them; `list` has memory for all. */
+static uint32_t
+sweep_tombstones(FavEditor *editor, uint8_t *list)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	count = filter->ntombstones;
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	for (i = 0; i < count; i++)
+	{
+		uint64_t	hash = fav_load64(filter->tombstones + 8 * (size_t) i);
+
+		if (i % FAV_PAUSE_HASHES == 0)
+			fav_pause();
+		if (fav_slices_report(filter, hash))
+			fav_store64(list + 8 * (size_t) kept++, hash);
+	}
+	fav_tombstones_replace(editor, list, kept);
+	return count - kept;
+}
+
+/* How many recent hashes and slices are too old? */
+static void
+count_too_old(const FavEditor *editor, int32_t now, uint32_t *nrecent, uint32_t *nslices)
+{
+	const FavFilter *filter = &editor->filter;
+	uint32_t	i;
+
+	*nrecent = *nslices = 0;
+	for (i = filter->nrecent; i-- > 0 &&
+		 fav_is_too_old(filter, fav_editor_periods(editor)[i], now);)
+		++*nrecent;
+	for (i = 0; i < filter->nslices; i++)
+		*nslices += fav_is_too_old(filter, filter->slices[i].last, now);
+}
+
+FavStatus
+fav_editor_expire(FavEditor *editor, int32_t now)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	nrecent;
+	uint32_t	nslices;
+	uint8_t    *list = NULL;
+	uint64_t	dropped = 0;
+	uint32_t	swept = 0;
+	uint32_t	i;
+
+	if (now <= filter->newest)
+		return FAV_OK;
+	count_too_old(editor, now, &nrecent, &nslices);
+	if (nrecent + nslices == 0)
+		return FAV_OK;
+
+	/* all that can fail comes first */
+	if (nslices > 0 && editor->tombstones.count > 0 && !filter->has_excluded)
+	{
+		FavStatus	status = fav_tombstones_merge(editor);
+
+		if (status == FAV_OK)
+			list = fav_alloc(8 * (size_t) filter->ntombstones);
+		if (status != FAV_OK || list == NULL)
+			return status != FAV_OK ? status : FAV_NO_MEMORY;
+	}
+	filter->newest = now;
+	fav_editor_drop_recent(editor, filter->nrecent - nrecent, nrecent);
+	for (i = filter->nslices; i-- > 0;)
+		if (fav_is_too_old(filter, filter->slices[i].last, now))
+		{
+			dropped += filter->slices[i].elements;
+			fav_editor_drop_slice(editor, i);
+		}
+	if (list != NULL)
+		swept = sweep_tombstones(editor, list);
+	fav_tombstones_reorder(editor);
+
+	/* the slices counted elements that have a tombstone, the filter did not */
+	fav_count_out(filter, dropped > swept ? dropped - swept : 0);
+	if (filter->nslices == 0)
+		filter->elements = 0;
+	return FAV_OK;
+}
+
+FavStatus
+fav_editor_add_at(FavEditor *editor, uint64_t hash, int32_t period)
+{
+	FavFilter  *filter = &editor->filter;
+
+	if (!fav_is_dated(filter))
+		return fav_editor_put_recent(editor, hash, 0);
+	if (period > filter->newest)
+	{
+		FavStatus	status = fav_editor_expire(editor, period);
+
+		if (status != FAV_OK)
+			return status;
+		filter->newest = period;
+		editor->changed = true;
+	}
+	if (fav_is_too_old(filter, period, filter->newest))
+		return FAV_OK;
+	return fav_editor_put_recent(editor, hash, period);
+}
+
+FavStatus
+fav_editor_add_many_at(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
+{
+	FavStatus	status = FAV_OK;
+	size_t		i;
+
+	for (i = 0; i < count && status == FAV_OK; i++)
+		status = fav_editor_add_at(editor, hashes[i], period);
+	return status;
+}

@@ -1,0 +1,311 @@
+/*
+ * edit.c
+ *		fav_new, fav_add, fav_del, fav_exclude, fav_add_at and fav_expire.
+ *
+ * Each operation is written once for all kinds of elements.  The macros at the end of the file
+ * define the functions that SQL calls.
+ */
+#include "fav.h"
+
+#include "core/dated.h"
+#include "miscadmin.h"
+#include "nodes/primnodes.h"
+#include "type/elements.h"
+#include "type/expanded.h"
+
+PG_FUNCTION_INFO_V1(fav_new);
+
+Datum
+fav_new(PG_FUNCTION_ARGS)
+{
+	FavParams	params = fav_default_params();
+	FavEditor	editor;
+	int64		capacity;
+	int			i;
+
+	for (i = 0; i < 4; i++)
+		if (PG_ARGISNULL(i))
+			PG_RETURN_NULL();
+	capacity = PG_GETARG_INT64(0);
+	if (capacity < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
+				 errdetail("The capacity must be at least 1.")));
+	params.capacity = (uint64_t) capacity;
+	params.error_rate = PG_GETARG_FLOAT8(1);
+	params.region_size = (uint32_t) PG_GETARG_INT32(2);
+	params.seed = (uint64_t) PG_GETARG_INT64(3);
+	if (!PG_ARGISNULL(4))
+	{
+		if (PG_GETARG_INT32(4) < 1)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("keep %d is out of range", PG_GETARG_INT32(4)),
+					 errdetail("A filter keeps elements for at least one period.")));
+		params.keep = (uint32_t) PG_GETARG_INT32(4);
+	}
+	fav_check_params(&params);
+	fav_editor_new(&editor, &params);
+	return fav_finish_edit(&editor);
+}
+
+/*
+ * Add, del and exclude.  NULL is the empty filter.  A NULL element changes nothing.  If nothing
+ * changes, the result is the argument itself, so that an UPDATE with it does not write the
+ * TOAST value again.
+ *
+ * For a PL/pgSQL variable the result is an expanded object, which the next call edits in place.
+ * Otherwise it is a flat value, because it is probably about to be stored.
+ */
+typedef struct Edit
+{
+	FavExpanded *object;		/* to edit in place; NULL: use the editor */
+	bool		is_new;			/* this call made the object */
+	FavEditor	editor;
+	FavArgument argument;		/* opened by the editor; datum NULL: the argument is NULL */
+	int32		period;			/* for functions that have one */
+} Edit;
+
+/* The changes, as FavEdit. */
+static FavStatus
+add_elements(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
+{
+	(void) period;
+	return fav_editor_add_many(editor, hashes, count);
+}
+
+static FavStatus
+remove_elements(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
+{
+	(void) period;
+	return fav_editor_remove_many(editor, hashes, count);
+}
+
+static FavStatus
+exclude_elements(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
+{
+	(void) period;
+	return fav_editor_exclude_many(editor, hashes, count);
+}
+
+/* No elements; the hash only makes it a change. */
+static FavStatus
+expire_elements(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
+{
+	(void) hashes;
+	(void) count;
+	return fav_editor_expire(editor, period);
+}
+
+/* Is argument 0 a variable?  Some query parameters look the same, which does no harm. */
+static bool
+is_variable(FunctionCallInfo fcinfo)
+{
+	Node	   *call = fcinfo->flinfo != NULL ? fcinfo->flinfo->fn_expr : NULL;
+	Node	   *first = NULL;
+
+	if (call != NULL && IsA(call, FuncExpr))
+		first = linitial(((FuncExpr *) call)->args);
+	else if (call != NULL && IsA(call, OpExpr))
+		first = linitial(((OpExpr *) call)->args);
+	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
+}
+
+/* Begin to edit argument 0, which may be NULL.  Returns the parameters for hashing elements. */
+static const FavParams *
+begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
+{
+	bool		is_null = PG_ARGISNULL(0);
+	FavExpanded *object = NULL;
+	bool		is_own;
+
+	if (FAV_HAS_IN_PLACE && !is_null)
+		object = fav_find_expanded(PG_GETARG_DATUM(0));
+	is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
+	edit->object = NULL;
+	edit->is_new = false;
+	edit->argument.datum = NULL;
+	if (is_own && fav_expanded_is_editable(object, count))
+		edit->object = object;
+	else if (FAV_HAS_IN_PLACE && (is_own || is_variable(fcinfo)))
+	{
+		edit->object = is_null ? fav_expand_empty() : fav_expand(PG_GETARG_DATUM(0));
+		edit->is_new = true;
+	}
+	if (edit->object != NULL)
+		return fav_expanded_params(edit->object, kind);
+
+	if (is_null)
+	{
+		FavParams	params = fav_default_params();
+
+		fav_editor_new(&edit->editor, &params);
+	}
+	else
+	{
+		fav_get_argument(fcinfo, 0, &edit->argument);
+		fav_editor_open(&edit->editor, &edit->argument.filter);
+	}
+	return &edit->editor.filter.params;
+}
+
+/* Apply the edit.  Only memory and limits can fail here, because the elements are hashed. */
+static void
+edit_hashes(Edit *edit, FavKind kind, FavEdit function, const uint64_t *hashes, size_t count)
+{
+	size_t		from;
+	size_t		now;
+
+	for (from = 0; from < count; from += now)
+	{
+		/* an edit in place has a single step, see fav_expanded_is_editable() */
+		now = Min(count - from, FAV_INTERRUPT_EVERY);
+		CHECK_FOR_INTERRUPTS();
+		if (edit->object != NULL)
+			fav_expanded_edit(edit->object, kind, function, hashes + from, now, edit->period);
+		else
+			fav_require(function(&edit->editor, hashes + from, now, edit->period));
+	}
+	if (edit->object == NULL && edit->editor.filter.params.kind == FAV_KIND_NONE)
+		edit->editor.filter.params.kind = kind;
+}
+
+static Datum
+end_edit(FunctionCallInfo fcinfo, Edit *edit)
+{
+	const FavFilter *filter;
+	Datum		result;
+
+	if (edit->object != NULL)
+	{
+		if (!edit->is_new || PG_ARGISNULL(0) || fav_expanded_has_changed(edit->object))
+			return fav_expanded_datum(edit->object);
+		fav_expanded_release(edit->object);
+		return PG_GETARG_DATUM(0);
+	}
+	fav_require(fav_editor_finish(&edit->editor, &filter));
+	if (edit->argument.datum != NULL && !edit->editor.changed)
+	{
+		fav_editor_close(&edit->editor);
+		result = PG_GETARG_DATUM(0);
+	}
+	else
+		result = fav_finish_edit(&edit->editor);
+	if (edit->argument.datum != NULL)
+		fav_free_argument(fcinfo, 0, &edit->argument);
+	return result;
+}
+
+/* Get the period of an edit from argument `number`.  `params` are those of the filter. */
+static void
+get_period(FunctionCallInfo fcinfo, int number, const FavParams *params, Edit *edit)
+{
+	if (params->keep == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("filter is not dated"),
+				 errdetail("It keeps its elements for ever and knows no periods."),
+				 errhint("Make the filter with fav_new(keep => ...).")));
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("period must not be null")));
+	edit->period = PG_GETARG_INT32(number);
+	if (edit->period == FAV_NO_PERIOD)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("period %d is out of range", edit->period),
+				 errdetail("A period is between %d and %d.", FAV_NO_PERIOD + 1, PG_INT32_MAX)));
+}
+
+static Datum
+edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
+{
+	Edit		edit;
+	const FavParams *params;
+	uint64_t	hash;
+
+	if (fav_element_is_null(fcinfo, kind, 1) ||
+		(PG_ARGISNULL(0) && function == remove_elements))
+	{
+		if (PG_ARGISNULL(0))
+			PG_RETURN_NULL();
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	params = begin_edit(fcinfo, kind, 1, &edit);
+	if (function == fav_editor_add_many_at)
+		get_period(fcinfo, 3, params, &edit);
+	if (kind == FAV_KIND_TEXT)
+		fav_refuse_array_as_text(fcinfo, 1, params);
+	hash = fav_hash_argument(fcinfo, kind, 1, params);
+	edit_hashes(&edit, kind, function, &hash, 1);
+	return end_edit(fcinfo, &edit);
+}
+
+static Datum
+edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
+{
+	Edit		edit;
+	FavElements elements;
+	const FavParams *params;
+	uint64_t   *hashes;
+	size_t		count = 0;
+	int			i;
+
+	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == remove_elements))
+	{
+		if (PG_ARGISNULL(0))
+			PG_RETURN_NULL();
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	fav_get_elements(fcinfo, 1, &elements);
+	params = begin_edit(fcinfo, kind, (size_t) elements.count, &edit);
+	if (function == fav_editor_add_many_at)
+		get_period(fcinfo, 2, params, &edit);
+	hashes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) elements.count * sizeof(uint64_t));
+	for (i = 0; i < elements.count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!elements.nulls[i])
+			hashes[count++] = fav_hash_for(params, kind, elements.values[i]);
+	}
+	edit_hashes(&edit, kind, function, hashes, count);
+	pfree(hashes);
+	return end_edit(fcinfo, &edit);
+}
+
+PG_FUNCTION_INFO_V1(fav_expire);
+
+Datum
+fav_expire(PG_FUNCTION_ARGS)
+{
+	const uint64_t none = 0;
+	Edit		edit;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	get_period(fcinfo, 1, begin_edit(fcinfo, FAV_KIND_NONE, 1, &edit), &edit);
+	edit_hashes(&edit, FAV_KIND_NONE, expire_elements, &none, 1);
+	return end_edit(fcinfo, &edit);
+}
+
+#define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
+	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, add_elements)); \
+	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, remove_elements)); \
+	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, exclude_elements))
+
+#define FAV_KIND_FUNCTIONS(suffix, kind) \
+	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
+	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, add_elements)); \
+	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, remove_elements)); \
+	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, exclude_elements)); \
+	FAV_FUNCTION(fav_add_at_##suffix, edit_array(fcinfo, kind, fav_editor_add_many_at))
+
+FAV_KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
+FAV_KIND_FUNCTIONS(text, FAV_KIND_TEXT);
+FAV_KIND_FUNCTIONS(uuid, FAV_KIND_UUID);
+FAV_KIND_FUNCTIONS(bytea, FAV_KIND_BYTES);
+FAV_ELEMENT_FUNCTIONS(pair, FAV_KIND_PAIR);
+FAV_FUNCTION(fav_add_at_pair, edit_element(fcinfo, FAV_KIND_PAIR, fav_editor_add_many_at));
