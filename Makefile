@@ -15,7 +15,7 @@ core = build dated editor filter flush format levels sizing slice slice_avx2 tom
 type = compare edit elements expanded functions io stats support union
 aggregate = agg hashset state union
 attach = attach attachment build cache collect columns definition levels list mapping objects \
-	owner progress queries rebuild reconcile rows sink verify
+	owner progress queries rebuild reconcile remove rows sink verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \
