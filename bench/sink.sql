@@ -21,34 +21,42 @@ BEGIN
 			INSERT INTO seen_keep SELECT u, hashint8extended(p, u) FROM generate_series(page * 50 + 1, page * 50 + 50) p;
 		END LOOP;
 	END LOOP;
-	PERFORM setval('turn', n);
 END $$;
 
--- Page views that record 50 seen posts, each a transaction of its own.
-CREATE PROCEDURE page_views(contender text, users int, n int, views int) LANGUAGE plpgsql AS $$
+-- Page views that record 50 seen posts, each a transaction of its own, all contenders in turn.  A
+-- page view of a sink now and then writes much at once, so means are what counts, not medians.
+CREATE PROCEDURE page_views(users int, n int, views int) LANGUAGE plpgsql AS $$
 DECLARE
-	statement text := CASE contender
-		WHEN 'fav_add' THEN 'UPDATE seen_column SET seen = fav_add(seen, $2) WHERE user_id = $1'
-		WHEN 'array' THEN 'UPDATE seen_array SET seen = seen || $2 WHERE user_id = $1'
-		ELSE format('INSERT INTO %I SELECT $1, unnest($2)', CASE contender WHEN 'rows' THEN 'seen_rows' WHEN 'sink' THEN 'seen_sink' ELSE 'seen_keep' END) END;
-	at bigint := nextval('turn');
-	started timestamptz;
+	contenders text[] := '{rows,sink,"sink, keep",fav_add,array}';
+	statements text[] := ARRAY['INSERT INTO seen_rows SELECT $1, unnest($2)', 'INSERT INTO seen_sink SELECT $1, unnest($2)',
+		'INSERT INTO seen_keep SELECT $1, unnest($2)', 'UPDATE seen_column SET seen = fav_add(seen, $2) WHERE user_id = $1',
+		'UPDATE seen_array SET seen = seen || $2 WHERE user_id = $1'];
+	done int[] := '{0,0,0,0,0}';
+	spent float8[] := '{0,0,0,0,0}';
+	written float8[] := '{0,0,0,0,0}';
 	before pg_lsn;
-	spent float8 := 0;
+	started timestamptz;
 	ids bigint[];
 BEGIN
-	PERFORM setval('turn', at + views * 50);
-	before := pg_current_wal_insert_lsn();
 	FOR i IN 0 .. views - 1 LOOP
-		ids := ARRAY(SELECT hashint8extended(p, 1 + i % users) FROM generate_series(at + i * 50, at + i * 50 + 49) p);
-		started := clock_timestamp();
-		EXECUTE statement USING (1 + i % users)::bigint, ids;
-		COMMIT;
-		spent := spent + extract(epoch FROM clock_timestamp() - started);
+		ids := ARRAY(SELECT hashint8extended(p, 1 + i % users) FROM generate_series(n + i * 50 + 1, n + i * 50 + 50) p);
+		FOR c IN 1 .. 5 LOOP
+			-- the last two write everything anew each time, so fewer of them will do
+			CONTINUE WHEN c > 3 AND i % 10 > 0;
+			before := pg_current_wal_insert_lsn();
+			started := clock_timestamp();
+			EXECUTE statements[c] USING (1 + i % users)::bigint, ids;
+			COMMIT;
+			spent[c] := spent[c] + extract(epoch FROM clock_timestamp() - started);
+			written[c] := written[c] + (pg_current_wal_insert_lsn() - before);
+			done[c] := done[c] + 1;
+		END LOOP;
 	END LOOP;
-	INSERT INTO results(section, ids, size, contender, value) VALUES
-		('sink, page view', '', n, contender, spent * 1000 / views),
-		('sink, WAL', '', n, contender, (pg_current_wal_insert_lsn() - before) / views);
+	FOR c IN 1 .. 5 LOOP
+		INSERT INTO results(section, ids, size, contender, value) VALUES
+			('sink, page view', '', n, contenders[c], spent[c] * 1000 / done[c]),
+			('sink, WAL', '', n, contenders[c], written[c] / done[c]);
+	END LOOP;
 END $$;
 
 -- What all of it takes, compacted.
@@ -61,4 +69,29 @@ BEGIN
 		('sink, keep', 'seen_keep_fav_levels', (SELECT sum(fav_count(filter)) FROM seen_keep_fav)),
 		('fav_add', 'seen_column', (SELECT sum(fav_count(seen)) FROM seen_column)),
 		('array', 'seen_array', (SELECT sum(cardinality(seen)) FROM seen_array))) v (contender, t, elements);
+END $$;
+
+-- Pages of 500 candidates, of which none was seen: all contenders in turn, again and again.
+CREATE PROCEDURE sink_pages(users int, n int, topics int, pages int) LANGUAGE plpgsql AS $$
+DECLARE
+	contender record;
+	answer bigint;
+	started timestamptz;
+BEGIN
+	CREATE TEMP TABLE IF NOT EXISTS page_times(ids text, contender text, seconds float8);
+	TRUNCATE page_times;
+	FOR i IN 1 .. pages LOOP
+		FOR contender IN
+			SELECT form, name, format(CASE form
+				WHEN 'sub-select' THEN 'SELECT count(*) FROM posts_random p WHERE topic = $1 AND NOT fav_contains((SELECT filter FROM %s_fav WHERE user_id = $2), p.id)'
+				ELSE 'SELECT count(*) FROM posts_random p LEFT JOIN %s_fav_levels h ON h.user_id = $2 WHERE topic = $1 AND NOT fav_contains(h, p.id)' END, source) AS query
+			FROM (VALUES ('attached', 'seen_rows'), ('sink', 'seen_sink'), ('sink, keep', 'seen_keep')) v (name, source), unnest('{sub-select,join}'::text[]) form
+		LOOP
+			started := clock_timestamp();
+			EXECUTE contender.query INTO answer USING i % topics, (1 + i % users)::bigint;
+			INSERT INTO page_times VALUES (contender.form, contender.name, extract(epoch FROM clock_timestamp() - started));
+		END LOOP;
+	END LOOP;
+	INSERT INTO results(section, ids, size, contender, value)
+	SELECT 'sink, page of 500', t.ids, n, t.contender, 1 / percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM page_times t GROUP BY 2, 4;
 END $$;
