@@ -14,12 +14,13 @@ DATA = fav--1.0.sql
 core = build dated editor filter flush format levels sizing slice slice_avx2 tombstones union
 type = compare edit elements expanded functions io stats support union
 aggregate = agg hashset state union
+cache = bounded functions
 attach = attach attachment build cache collect columns definition levels list mapping objects \
-	owner progress queries rebuild reconcile remove rows sink verify
+	owner progress queries rebuild reconcile remove rows shards sink verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \
-	$(aggregate:%=src/aggregate/%.o) $(attach:%=src/attach/%.o)
+	$(aggregate:%=src/aggregate/%.o) $(attach:%=src/attach/%.o) $(cache:%=src/cache/%.o)
 
 # The folder of this file.  A VPATH build uses it from another one.  PGXS sets VPATH only if
 # PostgreSQL itself was a VPATH build.

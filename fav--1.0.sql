@@ -20,10 +20,12 @@ CREATE FUNCTION fav_recv(internal) RETURNS fav
 CREATE FUNCTION fav_send(fav) RETURNS bytea
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- The bits do not compress, and a block of an uncompressed value can be fetched alone.
+-- The bits do not compress, and a block of an uncompressed value can be fetched alone.  Functions
+-- are overloaded for fav and fav_cache; an argument without a type means the preferred type, fav.
 CREATE TYPE fav (
 	INPUT = fav_in, OUTPUT = fav_out, RECEIVE = fav_recv, SEND = fav_send,
-	INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+	INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external,
+	CATEGORY = 'f', PREFERRED = true
 );
 
 COMMENT ON TYPE fav IS 'deletable, growing membership filter';
@@ -805,8 +807,8 @@ CREATE FUNCTION fav_sink_recent(source regclass, error_rate float8, seed bigint,
 COMMENT ON FUNCTION fav_sink_recent(regclass, float8, bigint, bigint) IS
 	'an empty filter; as the default of column recent it records the source and the parameters of a sink';
 
--- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that
--- somebody creates on their own table can reach nothing else.
+-- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that a
+-- user creates by hand can reach only filters of their own tables.
 
 CREATE FUNCTION fav_collect() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
@@ -891,3 +893,398 @@ CREATE VIEW fav_progress AS
 SELECT pid, source, phase, keys_done, keys_estimated, rows_done, rows_per_second FROM fav_list_progress();
 COMMENT ON VIEW fav_progress IS 'how far sessions are that build, rebuild or verify filters';
 GRANT SELECT ON fav_progress TO PUBLIC;
+
+--
+-- Bounded sets
+--
+
+CREATE TYPE fav_cache;
+
+CREATE FUNCTION fav_cache_in(cstring) RETURNS fav_cache
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_cache_out(fav_cache) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'fav_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_cache_recv(internal) RETURNS fav_cache
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_cache_send(fav_cache) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'fav_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE fav_cache (
+	INPUT = fav_cache_in, OUTPUT = fav_cache_out, RECEIVE = fav_cache_recv, SEND = fav_cache_send,
+	INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external, CATEGORY = 'f'
+);
+
+COMMENT ON TYPE fav_cache IS 'bounded set that forgets, but never claims what was not added';
+COMMENT ON FUNCTION fav_cache_in(cstring) IS 'I/O';
+COMMENT ON FUNCTION fav_cache_out(fav_cache) IS 'I/O';
+COMMENT ON FUNCTION fav_cache_recv(internal) IS 'I/O';
+COMMENT ON FUNCTION fav_cache_send(fav_cache) IS 'I/O';
+
+CREATE FUNCTION fav_cache_to_bytea(fav_cache) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'fav_to_bytea' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION fav_cache_from_bytea(bytea) RETURNS fav_cache
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_to_bytea(fav_cache) IS 'the wire format of a bounded set';
+COMMENT ON FUNCTION fav_cache_from_bytea(bytea) IS 'a bounded set from its wire format';
+
+CREATE CAST (fav_cache AS bytea) WITH FUNCTION fav_cache_to_bytea(fav_cache);
+CREATE CAST (bytea AS fav_cache) WITH FUNCTION fav_cache_from_bytea(bytea);
+
+CREATE FUNCTION fav_cache_new(capacity int, seed bigint DEFAULT 0) RETURNS fav_cache
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_new(int, bigint) IS
+	'an empty bounded set, which will remember about so many elements';
+
+-- NULL is an empty set of capacity 1000, so none of these is strict.
+
+-- bigint
+
+CREATE FUNCTION fav_add(fav_cache, bigint) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav_cache, bigint) IS 'the set with the element as its newest';
+CREATE FUNCTION fav_add(fav_cache, bigint[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav_cache, bigint[]) IS 'the set with the elements, the last one as its newest';
+CREATE FUNCTION fav_del(fav_cache, bigint) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav_cache, bigint) IS 'the set without the element';
+CREATE FUNCTION fav_del(fav_cache, bigint[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_int8_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav_cache, bigint[]) IS 'the set without the elements';
+CREATE FUNCTION fav_contains(fav_cache, bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav_cache, bigint) IS 'does the set remember the element?';
+CREATE FUNCTION fav_contained(bigint, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contained_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contained(bigint, fav_cache) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav_cache, bigint[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_any_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_any(fav_cache, bigint[]) IS 'does the set remember one of the elements?';
+CREATE FUNCTION fav_contains_all(fav_cache, bigint[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_all_int8' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_all(fav_cache, bigint[]) IS 'does the set remember all of the elements?';
+CREATE FUNCTION fav_filter(fav_cache, bigint[]) RETURNS bigint[]
+	AS 'MODULE_PATHNAME', 'fav_cache_filter_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav_cache, bigint[]) IS
+	'the elements that the set does not remember, in order';
+
+CREATE OPERATOR @> (LEFTARG = fav_cache, RIGHTARG = bigint, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR @> (fav_cache, bigint) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = bigint, RIGHTARG = fav_cache, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR <@ (bigint, fav_cache) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav_cache, RIGHTARG = bigint, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav_cache, bigint) IS 'add';
+
+CREATE FUNCTION fav_cache_agg_transition(internal, bigint) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, bigint) IS 'aggregate transition function';
+CREATE FUNCTION fav_cache_agg_transition(internal, bigint, int) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_int8' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, bigint, int) IS 'aggregate transition function';
+
+-- text
+
+CREATE FUNCTION fav_add(fav_cache, text) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav_cache, text) IS 'the set with the element as its newest';
+CREATE FUNCTION fav_add(fav_cache, text[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav_cache, text[]) IS 'the set with the elements, the last one as its newest';
+CREATE FUNCTION fav_del(fav_cache, text) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav_cache, text) IS 'the set without the element';
+CREATE FUNCTION fav_del(fav_cache, text[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_text_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav_cache, text[]) IS 'the set without the elements';
+CREATE FUNCTION fav_contains(fav_cache, text) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav_cache, text) IS 'does the set remember the element?';
+CREATE FUNCTION fav_contained(text, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contained_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contained(text, fav_cache) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav_cache, text[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_any_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_any(fav_cache, text[]) IS 'does the set remember one of the elements?';
+CREATE FUNCTION fav_contains_all(fav_cache, text[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_all_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_all(fav_cache, text[]) IS 'does the set remember all of the elements?';
+CREATE FUNCTION fav_filter(fav_cache, text[]) RETURNS text[]
+	AS 'MODULE_PATHNAME', 'fav_cache_filter_text' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav_cache, text[]) IS
+	'the elements that the set does not remember, in order';
+
+CREATE OPERATOR @> (LEFTARG = fav_cache, RIGHTARG = text, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR @> (fav_cache, text) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = text, RIGHTARG = fav_cache, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR <@ (text, fav_cache) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav_cache, RIGHTARG = text, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav_cache, text) IS 'add';
+
+CREATE FUNCTION fav_cache_agg_transition(internal, text) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, text) IS 'aggregate transition function';
+CREATE FUNCTION fav_cache_agg_transition(internal, text, int) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, text, int) IS 'aggregate transition function';
+
+-- uuid
+
+CREATE FUNCTION fav_add(fav_cache, uuid) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav_cache, uuid) IS 'the set with the element as its newest';
+CREATE FUNCTION fav_add(fav_cache, uuid[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav_cache, uuid[]) IS 'the set with the elements, the last one as its newest';
+CREATE FUNCTION fav_del(fav_cache, uuid) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav_cache, uuid) IS 'the set without the element';
+CREATE FUNCTION fav_del(fav_cache, uuid[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_uuid_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav_cache, uuid[]) IS 'the set without the elements';
+CREATE FUNCTION fav_contains(fav_cache, uuid) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav_cache, uuid) IS 'does the set remember the element?';
+CREATE FUNCTION fav_contained(uuid, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contained_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contained(uuid, fav_cache) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav_cache, uuid[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_any_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_any(fav_cache, uuid[]) IS 'does the set remember one of the elements?';
+CREATE FUNCTION fav_contains_all(fav_cache, uuid[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_all_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_all(fav_cache, uuid[]) IS 'does the set remember all of the elements?';
+CREATE FUNCTION fav_filter(fav_cache, uuid[]) RETURNS uuid[]
+	AS 'MODULE_PATHNAME', 'fav_cache_filter_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav_cache, uuid[]) IS
+	'the elements that the set does not remember, in order';
+
+CREATE OPERATOR @> (LEFTARG = fav_cache, RIGHTARG = uuid, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR @> (fav_cache, uuid) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = uuid, RIGHTARG = fav_cache, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR <@ (uuid, fav_cache) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav_cache, RIGHTARG = uuid, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav_cache, uuid) IS 'add';
+
+CREATE FUNCTION fav_cache_agg_transition(internal, uuid) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, uuid) IS 'aggregate transition function';
+CREATE FUNCTION fav_cache_agg_transition(internal, uuid, int) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_uuid' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, uuid, int) IS 'aggregate transition function';
+
+-- bytea
+
+CREATE FUNCTION fav_add(fav_cache, bytea) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav_cache, bytea) IS 'the set with the element as its newest';
+CREATE FUNCTION fav_add(fav_cache, bytea[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_add(fav_cache, bytea[]) IS 'the set with the elements, the last one as its newest';
+CREATE FUNCTION fav_del(fav_cache, bytea) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav_cache, bytea) IS 'the set without the element';
+CREATE FUNCTION fav_del(fav_cache, bytea[]) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_bytea_array' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200;
+COMMENT ON FUNCTION fav_del(fav_cache, bytea[]) IS 'the set without the elements';
+CREATE FUNCTION fav_contains(fav_cache, bytea) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav_cache, bytea) IS 'does the set remember the element?';
+CREATE FUNCTION fav_contained(bytea, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contained_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contained(bytea, fav_cache) IS 'implementation of <@ operator';
+CREATE FUNCTION fav_contains_any(fav_cache, bytea[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_any_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_any(fav_cache, bytea[]) IS 'does the set remember one of the elements?';
+CREATE FUNCTION fav_contains_all(fav_cache, bytea[]) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_all_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 20 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains_all(fav_cache, bytea[]) IS 'does the set remember all of the elements?';
+CREATE FUNCTION fav_filter(fav_cache, bytea[]) RETURNS bytea[]
+	AS 'MODULE_PATHNAME', 'fav_cache_filter_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_filter(fav_cache, bytea[]) IS
+	'the elements that the set does not remember, in order';
+
+CREATE OPERATOR @> (LEFTARG = fav_cache, RIGHTARG = bytea, FUNCTION = fav_contains, COMMUTATOR = <@,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR @> (fav_cache, bytea) IS 'contains';
+CREATE OPERATOR <@ (LEFTARG = bytea, RIGHTARG = fav_cache, FUNCTION = fav_contained, COMMUTATOR = @>,
+	RESTRICT = fav_restriction_selectivity, JOIN = fav_join_selectivity);
+COMMENT ON OPERATOR <@ (bytea, fav_cache) IS 'is contained in';
+CREATE OPERATOR + (LEFTARG = fav_cache, RIGHTARG = bytea, FUNCTION = fav_add);
+COMMENT ON OPERATOR + (fav_cache, bytea) IS 'add';
+
+CREATE FUNCTION fav_cache_agg_transition(internal, bytea) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, bytea) IS 'aggregate transition function';
+CREATE FUNCTION fav_cache_agg_transition(internal, bytea, int) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_bytea' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, bytea, int) IS 'aggregate transition function';
+
+CREATE OPERATOR - (LEFTARG = fav_cache, RIGHTARG = bigint, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav_cache, bigint) IS 'delete';
+CREATE OPERATOR - (LEFTARG = fav_cache, RIGHTARG = uuid, FUNCTION = fav_del);
+COMMENT ON OPERATOR - (fav_cache, uuid) IS 'delete';
+
+CREATE FUNCTION fav_add(fav_cache, bigint, bigint) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_add_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_add(fav_cache, bigint, bigint) IS 'the set with the pair as its newest';
+CREATE FUNCTION fav_del(fav_cache, bigint, bigint) RETURNS fav_cache
+	AS 'MODULE_PATHNAME', 'fav_cache_del_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50;
+COMMENT ON FUNCTION fav_del(fav_cache, bigint, bigint) IS 'the set without the pair';
+CREATE FUNCTION fav_contains(fav_cache, bigint, bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_cache_contains_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 2 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_contains(fav_cache, bigint, bigint) IS 'does the set remember the pair?';
+
+CREATE FUNCTION fav_count(fav_cache) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'fav_cache_count' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_count(fav_cache) IS 'number of elements that the set remembers';
+
+CREATE FUNCTION fav_cache_stats(
+	fav_cache,
+	OUT format int, OUT kind text, OUT capacity int, OUT seed bigint, OUT used int, OUT slots int,
+	OUT bytes bigint, OUT eviction_rate float8
+)
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION fav_cache_stats(fav_cache) IS 'parameters and condition of a bounded set';
+
+-- The order of the rows decides which elements are the newest, so states cannot be combined.
+
+CREATE FUNCTION fav_cache_agg_final(internal) RETURNS fav_cache
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_final(internal) IS 'aggregate final function';
+CREATE FUNCTION fav_cache_agg_transition(internal, bigint, bigint, int) RETURNS internal
+	AS 'MODULE_PATHNAME', 'fav_cache_agg_pair' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION fav_cache_agg_transition(internal, bigint, bigint, int) IS
+	'aggregate transition function';
+
+CREATE AGGREGATE fav_cache_agg(bigint) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(bigint) IS
+	'bounded set of capacity 1000 of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(bigint, capacity int) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(bigint, int) IS
+	'bounded set of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(text) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(text) IS
+	'bounded set of capacity 1000 of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(text, capacity int) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(text, int) IS
+	'bounded set of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(uuid) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(uuid) IS
+	'bounded set of capacity 1000 of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(uuid, capacity int) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(uuid, int) IS
+	'bounded set of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(bytea) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(bytea) IS
+	'bounded set of capacity 1000 of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(bytea, capacity int) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(bytea, int) IS
+	'bounded set of the elements, in the order of the rows';
+CREATE AGGREGATE fav_cache_agg(bigint, bigint, capacity int) (
+	SFUNC = fav_cache_agg_transition, STYPE = internal, FINALFUNC = fav_cache_agg_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE fav_cache_agg(bigint, bigint, int) IS
+	'bounded set of the pairs, in the order of the rows';
+
+-- Equality and order, by the bytes.
+
+CREATE FUNCTION fav_cache_lt(fav_cache, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_lt(fav_cache, fav_cache) IS 'implementation of < operator';
+CREATE FUNCTION fav_cache_le(fav_cache, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_le(fav_cache, fav_cache) IS 'implementation of <= operator';
+CREATE FUNCTION fav_cache_eq(fav_cache, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_eq(fav_cache, fav_cache) IS 'implementation of = operator';
+CREATE FUNCTION fav_cache_ne(fav_cache, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_ne(fav_cache, fav_cache) IS 'implementation of <> operator';
+CREATE FUNCTION fav_cache_ge(fav_cache, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_ge(fav_cache, fav_cache) IS 'implementation of >= operator';
+CREATE FUNCTION fav_cache_gt(fav_cache, fav_cache) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_gt(fav_cache, fav_cache) IS 'implementation of > operator';
+CREATE FUNCTION fav_cache_cmp(fav_cache, fav_cache) RETURNS integer
+	AS 'MODULE_PATHNAME', 'fav_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_cmp(fav_cache, fav_cache) IS 'less-equal-greater';
+CREATE FUNCTION fav_cache_hash(fav_cache) RETURNS integer
+	AS 'MODULE_PATHNAME', 'fav_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_hash(fav_cache) IS 'hash';
+CREATE FUNCTION fav_cache_hash_extended(fav_cache, bigint) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'fav_hash_extended' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION fav_cache_hash_extended(fav_cache, bigint) IS 'hash';
+
+CREATE OPERATOR = (LEFTARG = fav_cache, RIGHTARG = fav_cache, FUNCTION = fav_cache_eq,
+	COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = fav_cache, RIGHTARG = fav_cache, FUNCTION = fav_cache_ne,
+	COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR < (LEFTARG = fav_cache, RIGHTARG = fav_cache, FUNCTION = fav_cache_lt,
+	COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = fav_cache, RIGHTARG = fav_cache, FUNCTION = fav_cache_le,
+	COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR >= (LEFTARG = fav_cache, RIGHTARG = fav_cache, FUNCTION = fav_cache_ge,
+	COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = fav_cache, RIGHTARG = fav_cache, FUNCTION = fav_cache_gt,
+	COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+COMMENT ON OPERATOR = (fav_cache, fav_cache) IS 'equal';
+COMMENT ON OPERATOR <> (fav_cache, fav_cache) IS 'not equal';
+COMMENT ON OPERATOR < (fav_cache, fav_cache) IS 'less than';
+COMMENT ON OPERATOR <= (fav_cache, fav_cache) IS 'less than or equal';
+COMMENT ON OPERATOR >= (fav_cache, fav_cache) IS 'greater than or equal';
+COMMENT ON OPERATOR > (fav_cache, fav_cache) IS 'greater than';
+
+CREATE OPERATOR CLASS fav_cache_ops DEFAULT FOR TYPE fav_cache USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 fav_cache_cmp(fav_cache, fav_cache);
+CREATE OPERATOR CLASS fav_cache_ops DEFAULT FOR TYPE fav_cache USING hash AS
+	OPERATOR 1 =, FUNCTION 1 fav_cache_hash(fav_cache), FUNCTION 2 fav_cache_hash_extended(fav_cache, bigint);

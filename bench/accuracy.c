@@ -1,6 +1,6 @@
 /*
  * accuracy.c
- *		How often a filter errs, next to what was asked for, and what that costs.
+ *		The measured error of a filter beside the error rate that was requested, and its size.
  *
  *		accuracy [largest size]
  *

@@ -1,4 +1,4 @@
--- Tables of pairs, and what keeps their filters: nothing, a trigger as people write it, us.
+-- Tables of pairs: without filters, with filters by a trigger written by hand, with attached filters.
 
 CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -11,7 +11,7 @@ BEGIN
 END $$;
 CREATE TABLE hand_filters(user_id bigint PRIMARY KEY, hidden fav);
 
--- Fresh tables with so many users of so many pairs each.
+-- Fresh tables with a number of users and a number of pairs per user.
 CREATE PROCEDURE make_pairs(users int, pairs int) LANGUAGE plpgsql AS $$
 DECLARE
 	t text;
@@ -29,8 +29,8 @@ BEGIN
 	PERFORM setval('turn', 1000000);
 END $$;
 
--- Single rows, each a transaction of its own.  The loop is in the server: otherwise most of the time
--- would go into the messages between client and server, which vary more than the contenders do.
+-- Single rows, each in a transaction of its own.  The loop is in the server: otherwise most of the
+-- time would be messages between client and server, which vary more than the contenders do.
 CREATE PROCEDURE single_rows(t text, contender text, kind text, users int, pairs int, n int) LANGUAGE plpgsql AS $$
 DECLARE
 	started timestamptz := clock_timestamp();
@@ -42,7 +42,7 @@ BEGIN
 		IF kind = 'INSERT' THEN
 			EXECUTE format('INSERT INTO %I VALUES ($1, $2)', t) USING 1 + i % users, at + i;
 		ELSE
-			-- what the latest INSERT of this table has put in
+			-- the rows of the latest INSERT
 			EXECUTE format('DELETE FROM %I WHERE user_id = $1 AND post_id = $2', t) USING 1 + i % users,
 				(SELECT value FROM latest WHERE latest.t = single_rows.t) + i;
 		END IF;
@@ -55,9 +55,8 @@ BEGIN
 END $$;
 CREATE TABLE latest(t text PRIMARY KEY, value bigint);
 
--- 100,000 new pairs over all users, by INSERT ... SELECT and by COPY.  Each is measured on tables
--- made for it, so that nobody works on what earlier rounds have left behind: 1,000 users with 100
--- pairs each.
+-- 100,000 new pairs of all users, by INSERT ... SELECT and by COPY.  Each is measured on fresh
+-- tables, without traces of earlier rounds: 1,000 users with 100 pairs each.
 CREATE PROCEDURE bulk_begin(contender text) LANGUAGE plpgsql AS $$
 BEGIN
 	SET LOCAL client_min_messages = error;
@@ -83,8 +82,8 @@ BEGIN
 		contender, extract(epoch FROM clock_timestamp() - started) * 1000);
 END $$;
 
--- The hidden sets of the feed section, attached, with some changes since, so that all levels are
--- in use; and a plain column with the same elements.
+-- The hidden sets of the feed section, attached and then changed, so that all levels are in use;
+-- and a plain column with the same elements.
 CREATE TABLE feed_pairs(user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
 INSERT INTO feed_pairs SELECT user_id, post_id FROM hidden_random;
 SELECT count(fav_attach('feed_pairs', 'user_id', 'post_id')) \g /dev/null

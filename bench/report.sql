@@ -9,15 +9,15 @@ CREATE FUNCTION size_name(size bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE WHEN size >= 1000000 THEN round(size / 1e6, 1)::float8 || 'M'
 		WHEN size >= 1000 THEN round(size / 1e3, 1)::float8 || 'k' ELSE size::text END $$;
 
--- Three digits that count.
+-- Three significant digits.
 CREATE FUNCTION number_name(value float8) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE WHEN value IS NULL THEN 'too long'
 		WHEN value >= 100 THEN to_char(value, 'FM999,999,999,990')
 		WHEN value >= 10 THEN to_char(value, 'FM990.0')
 		ELSE to_char(value, 'FM990.00') END $$;
 
--- A table with a row for each contender and a column for each size.  With a base, each
--- cell also says how many times the base's it is.
+-- A table with a row for each contender and a column for each size.  With a base, each cell
+-- also has the ratio to the base.
 CREATE FUNCTION pivot(of_section text, of_ids text, base text DEFAULT NULL) RETURNS SETOF text
 LANGUAGE sql AS $$
 	WITH m AS (SELECT * FROM medians WHERE section = of_section AND ids = of_ids),
@@ -43,8 +43,8 @@ LANGUAGE sql STABLE AS $$
 	SELECT value FROM medians WHERE section = of_section AND ids = of_ids AND size = of_size
 		AND contender = of_contender $$;
 
--- The n-th measurements of all contenders were made one after the other: a disturbance that
--- lasts hits them alike.  So ratios are taken within a round, and the median is over these.
+-- The measurements of one round were made one after the other, so a long disturbance affects all
+-- contenders alike.  Ratios are computed within a round, and the result is their median.
 CREATE VIEW rounds AS
 	SELECT section, ids, size, contender, value,
 		row_number() OVER (PARTITION BY section, ids, size, contender ORDER BY n) AS round
@@ -172,7 +172,7 @@ CREATE FUNCTION targets_table() RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT '| | | ratio | target | |' UNION ALL SELECT '|---|---|---:|---:|---|'
 	UNION ALL (SELECT format('| %s | %s | %s | %s | %s |', what, measure, to_char(ratio, 'FM9990.00'),
 		CASE WHEN at_most IS NOT NULL THEN '≤ ' || at_most WHEN at_least IS NOT NULL THEN '≥ ' || at_least ELSE '' END,
-		-- less than nothing: a disturbance was larger than what was to be measured
+		-- negative: a disturbance was larger than the measured time
 		CASE WHEN ratio <= 0 THEN 'noise' WHEN coalesce(at_most, at_least) IS NULL THEN 'to compare with' WHEN ratio <= at_most OR ratio >= at_least THEN 'reached' ELSE '**missed**' END)
 	FROM targets WHERE ratio IS NOT NULL ORDER BY n, split_part(what, ',', 2), size)
 $$;

@@ -1,4 +1,4 @@
--- What the benchmark measures with: tables of results, and data.
+-- Tables of results, and data.
 -- Variables: posts (rows of the posts tables), sizes (hidden sets), users (of the join).
 
 CREATE EXTENSION fav;
@@ -11,7 +11,7 @@ CREATE EXTENSION roaringbitmap;
 CREATE FUNCTION cheapest(fav, bigint) RETURNS boolean
 	AS '$libdir/fav_cheapest', 'fav_cheapest' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 2;
 
--- One row a measurement; NULL if it did not end within the time limit.
+-- One row per measurement; NULL if it did not end within the time limit.
 CREATE TABLE results(
 	n serial, section text, ids text, size bigint, contender text, value float8
 );
@@ -31,12 +31,12 @@ BEGIN
 		extract(epoch FROM clock_timestamp() - started) * 1000);
 END $$;
 
--- A number from 1 to 2 * posts as an id: itself, or scattered over 64 bits (a bijection).
+-- The id for a number from 1 to 2 * posts: the number itself, or scattered over 64 bits (a bijection).
 CREATE FUNCTION scattered(n bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 	$$SELECT hashint8extended(n, 42)$$;
 
--- 500 posts a topic.  Every second id in 1 .. 2 * posts exists; hidden ones are taken from
--- all of them, so half of a hidden set can be met.
+-- 500 posts per topic.  Every second id of 1 .. 2 * posts exists.  Hidden ids are chosen from all
+-- of them, so half of a hidden set exists.
 CREATE TABLE posts_dense AS
 	SELECT 2 * n AS id, (n % (:posts / 500))::int AS topic, n AS created
 	FROM generate_series(1, :posts) n;
@@ -82,7 +82,7 @@ ALTER TABLE hidden_random ADD PRIMARY KEY (user_id, post_id);
 CREATE INDEX ON posts_dense(topic, created, id);
 CREATE INDEX ON posts_random(topic, created, id);
 
--- Many users with a small filter each, 100 candidates for each of them.
+-- Many users with a small filter each, and 100 candidates per user.
 CREATE TABLE members AS
 	SELECT u AS id, fav_agg(x) AS fav
 	FROM generate_series(1, :users) u, LATERAL (SELECT (u * 31 + n * 977) % 100000 AS x FROM generate_series(1, 50) n) h
@@ -94,14 +94,14 @@ CREATE TABLE candidates_mixed AS SELECT * FROM candidates_by_user ORDER BY hashi
 
 CREATE INDEX ON candidates_by_user(user_id, post_id);
 
--- Filters by size, for single probes.  What a probe reads does not depend on how full a
--- slice is, so these hold 200 elements in a capacity for many.
+-- Filters by size, for single probes.  A probe reads the same blocks of a full or an empty slice,
+-- so these have a large capacity and 200 elements.
 CREATE TABLE probes AS
 	SELECT capacity AS id, fav_add(fav_new(capacity), ARRAY(SELECT generate_series(1, 200)::bigint)) AS fav
 	FROM unnest(:'capacities'::bigint[]) capacity;
 ALTER TABLE probes ADD PRIMARY KEY (id);
 
--- What is added to and deleted from, a table for each contender, and what is deleted.
+-- For adds and deletes: a table for each contender, and the elements to delete.
 CREATE SEQUENCE turn;
 CREATE TABLE victims AS
 	SELECT user_id AS size, row_number() OVER (PARTITION BY user_id) AS n, post_id FROM hidden_random;

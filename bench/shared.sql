@@ -1,6 +1,6 @@
--- Many users with few pairs: filters of their own, and filters that n of them share.
+-- Many users with few pairs: filters per user, and filters that n users share.
 
--- Fresh tables with a million pairs (in a quick run fewer) of users with so many each.
+-- Fresh tables with a million pairs (fewer in a quick run), a number of them per user.
 CREATE PROCEDURE make_shared(total int, pairs int, n int) LANGUAGE plpgsql AS $$
 DECLARE
 	t text;
@@ -46,7 +46,7 @@ BEGIN
 	RESET client_min_messages;
 END $$;
 
--- What they take, and then filters for pages and for single rows.
+-- Their sizes, and then filters for pages and for single rows.
 CREATE PROCEDURE attach_shared(pairs int, n int) LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM fav_attach('shared_each', 'user_id', 'post_id'), fav_attach('shared_n', 'user_id', 'post_id', share => n);
@@ -55,7 +55,7 @@ BEGIN
 	FROM (VALUES ('table', 'shared_none'::regclass), ('a filter each', 'shared_each_fav_levels'), ('shared', 'shared_n_fav_levels')) v (contender, t);
 END $$;
 
--- Single rows of users all over the table, each a transaction of its own.
+-- Single rows of random users, each in a transaction of its own.
 CREATE PROCEDURE shared_rows(t text, contender text, kind text, users int, pairs int, n int) LANGUAGE plpgsql AS $$
 DECLARE
 	started timestamptz := clock_timestamp();

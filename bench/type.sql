@@ -7,8 +7,8 @@ ALTER TABLE turn_filters ADD PRIMARY KEY (n);
 CREATE TABLE turn_candidates AS SELECT -i::bigint AS id FROM generate_series(1, 10000) i;
 VACUUM (ANALYZE, FREEZE) turn_filters, turn_candidates;
 
--- A variable, changed again and again: as it is, and as a value that is not the variable itself,
--- which is copied by every change on every server.
+-- A variable that is changed repeatedly: in place, and through an expression that makes every
+-- server copy the value with each change.
 CREATE FUNCTION loop_variable(elements int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	f fav;

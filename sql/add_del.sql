@@ -1,11 +1,11 @@
--- Adding is idempotent, deletes hold, and changing one's mind costs nothing.
+-- Adding is idempotent, deletes hold, and repeated changes of one element cost nothing.
 
 -- add, add, del: absent
 SELECT f @> 1 AS added_twice, fav_count(f) AS count FROM fav_add(fav_add(NULL, 1), 1) f;
 SELECT f @> 1 AS deleted, fav_count(f) AS count FROM fav_del(fav_add(fav_add(NULL, 1), 1), 1) f;
 SELECT fav_add(fav_add(NULL, 1), 1)::bytea = fav_add(NULL, 1)::bytea AS same;
 
--- What the filter can see is absent is not deleted
+-- Deleting an element that the filter does not contain changes nothing
 SELECT fav_del(f, 2)::bytea = f::bytea AS "bigint", fav_del(f, '2'::text)::bytea = f::bytea AS "text",
 	fav_del(f, ARRAY[2, 3])::bytea = f::bytea AS "array"
 FROM fav_add(NULL, 1) f;
@@ -19,8 +19,8 @@ SELECT fav_contains(fav_del(t, 'a'::text), 'a'::text) AS "text", fav_contains(fa
 FROM fav_add(NULL, ARRAY['a', 'b']) t, fav_add(NULL, ARRAY['\x61', '\x62']::bytea[]) b, fav_add(fav_add(NULL, 1, 2), 1, 3) p,
 	fav_add(NULL, ARRAY['00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002']::uuid[]) u;
 
--- The same on slices.  Adding everything again, in whatever order and however often,
--- adds nothing; deleting each once leaves none.
+-- The same with slices.  Adding all elements again, in any order and any number of times,
+-- changes nothing.  Deleting each element once leaves none.
 CREATE TEMP TABLE f10k AS SELECT fav_add(fav_new(capacity => 10000), ARRAY(SELECT generate_series(1, 10000))) AS f;
 CREATE TEMP TABLE again AS
 SELECT fav_add(fav_add(f, ARRAY(SELECT generate_series(10000, 1, -1))), ARRAY(SELECT generate_series(1, 10000))) AS f FROM f10k;
@@ -31,13 +31,13 @@ FROM again, f10k;
 UPDATE again SET f = fav_del(f, ARRAY(SELECT generate_series(1, 10000)));
 SELECT fav_contains_any(f, ARRAY(SELECT generate_series(1, 10000))) AS present, fav_count(f) < 100 AS counted FROM again;
 
--- A tenth deleted, the original protocol: of the deleted none is present, of the others none is lost
+-- The protocol of the original filter: a tenth is deleted.  No deleted element is present, no other element is lost.
 WITH tenth AS MATERIALIZED (SELECT fav_del(f, ARRAY(SELECT generate_series(1, 1000))) AS f FROM f10k)
 SELECT count(*) FILTER (WHERE i <= 1000 AND fav_contains(f, i)) AS deleted_but_present,
 	count(*) FILTER (WHERE i > 1000 AND NOT fav_contains(f, i)) AS lost
 FROM tenth, generate_series(1, 10000) i;
 
--- One at a time, each asked right after its delete
+-- One at a time, each probed right after its delete
 DO $$
 DECLARE
 	f fav := (SELECT f FROM f10k);
@@ -51,8 +51,8 @@ BEGIN
 END
 $$;
 
--- Block, unblock, block, ...: a thousand times neither grows the value nor weakens it,
--- be the element a new one or one that other elements overlap
+-- Block, unblock, block, ...: a thousand times neither grows the value nor weakens it.
+-- The element is a new one, or one that shares bits with others.
 DO $$
 DECLARE
 	f fav := (SELECT f FROM f10k);
@@ -74,7 +74,7 @@ BEGIN
 END
 $$;
 
--- Ten people blocked and unblocked in turn, through many flushes
+-- Ten elements are added and deleted in turn, through many flushes
 DO $$
 DECLARE
 	f fav;
@@ -96,11 +96,11 @@ BEGIN
 END
 $$;
 
--- A filter that is provably empty is the empty value again, with its parameters
+-- A filter without a single bit set becomes the empty value again, with its parameters
 SELECT (fav_stats(f)).slices AS slices, fav_del(f, ARRAY(SELECT generate_series(1, 200)))::bytea = fav_new(1000000, 0.001)::bytea AS empty_again
 FROM fav_add(fav_new(1000000, 0.001), ARRAY(SELECT generate_series(1, 200))) f;
 
--- A delete is not a tombstone: the element can come back
+-- A deleted element can be added again
 WITH back AS MATERIALIZED (
 	SELECT fav_add(fav_del(f, ARRAY(SELECT generate_series(1, 5000))), ARRAY(SELECT generate_series(2500, 5000))) AS f FROM f10k)
 SELECT count(*) FILTER (WHERE NOT fav_contains(f, i)) AS lost FROM back, generate_series(2500, 10000) i;

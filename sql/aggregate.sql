@@ -1,7 +1,7 @@
 -- fav_agg: one filter of exactly the right size from many rows
 CREATE TABLE numbers AS SELECT i, i * 7919 AS n FROM generate_series(1, 20000) i;
 
--- every kind of element, nothing lost
+-- every kind of element: no element is lost
 SELECT count(*) FILTER (WHERE NOT f @> n) AS lost
 FROM numbers, (SELECT fav_agg(n::bigint) f FROM numbers) a;
 SELECT count(*) FILTER (WHERE NOT f @> n) AS lost
@@ -15,7 +15,7 @@ FROM numbers, (SELECT fav_agg(md5(n::text)::uuid) f FROM numbers) a;
 SELECT count(*) FILTER (WHERE NOT f @> decode(md5(n::text), 'hex')) AS lost
 FROM numbers, (SELECT fav_agg(decode(md5(n::text), 'hex')) f FROM numbers) a;
 
--- it counts exactly, is as small as promised, and errs as little
+-- the count is exact, and size and error rate are within the promise
 SELECT fav_count(f), pg_column_size(f) * 8.0 / 20000 <= 13.5 AS small,
 	(SELECT count(*) FROM generate_series(1, 100000) x WHERE f @> -x) <= 1000 AS right_enough
 FROM (SELECT fav_agg(n) f FROM numbers) a;
@@ -23,7 +23,7 @@ SELECT size, pg_column_size(f) * 8.0 / size <= 13.5 AS small
 FROM unnest(ARRAY[10000, 30000, 100000]) size,
 	LATERAL (SELECT fav_agg(i) f FROM generate_series(1, size) i) a;
 
--- 128 and fewer: exact, 8 bytes each
+-- up to 128 elements: exact, 8 bytes per element
 SELECT fav_count(f), pg_column_size(f) <= 64 + 8 * 128 AS small, slices, recent
 FROM (SELECT fav_agg(n) f FROM numbers WHERE i <= 128) a, fav_stats(f);
 SELECT count(*) FILTER (WHERE f @> n) AS found
@@ -36,13 +36,13 @@ SELECT (SELECT fav_agg(n)::bytea FROM numbers) =
 	(SELECT fav_agg(n)::bytea FROM numbers, generate_series(1, 5)) AS same;
 SELECT fav_count(fav_agg(i % 10)) FROM generate_series(1, 100000) i;
 
--- neither does the order of the rows matter
+-- the order of the rows does not matter
 SELECT (SELECT fav_agg(n ORDER BY n)::bytea FROM numbers) =
 	(SELECT fav_agg(n ORDER BY -n)::bytea FROM numbers) AS same;
 SELECT (SELECT fav_agg(n ORDER BY n)::bytea FROM numbers WHERE i <= 100) =
 	(SELECT fav_agg(n ORDER BY -n)::bytea FROM numbers WHERE i <= 100) AS same;
 
--- NULLs are passed over; no rows: NULL; only NULLs: an empty filter
+-- NULLs are ignored; no rows give NULL; only NULLs give an empty filter
 SELECT fav_count(fav_agg(nullif(i % 3, 0))) FROM generate_series(1, 9) i;
 SELECT fav_agg(n) IS NULL AS is_null FROM numbers WHERE false;
 SELECT fav_count(fav_agg(NULL::bigint)), fav_agg(NULL::bigint)::text = fav_new()::text AS empty FROM numbers;
@@ -62,7 +62,7 @@ SELECT fav_agg(n, 0.01, 0) FROM numbers;
 SELECT fav_agg(n, 0.01 + n / 1e9) FROM numbers WHERE i <= 2;
 SELECT fav_agg(n, 0.01, i) FROM numbers WHERE i <= 2;
 
--- two integers of any types are a pair, a fraction is an error rate, and so is what has no type
+-- two integers of any type are a pair; a second argument that is a fraction or has no type is an error rate
 SELECT (fav_stats(fav_agg(i2, i2))).kind, (fav_stats(fav_agg(i2, i4))).kind, (fav_stats(fav_agg(i2, i8))).kind,
 	(fav_stats(fav_agg(i4, i2))).kind, (fav_stats(fav_agg(i4, i4))).kind, (fav_stats(fav_agg(i4, i8))).kind,
 	(fav_stats(fav_agg(i8, i2))).kind, (fav_stats(fav_agg(i8, i4))).kind, (fav_stats(fav_agg(i8, i8))).kind
@@ -82,7 +82,7 @@ SELECT fav_count(fav_agg(a, b)) FROM (VALUES (1, 2), (NULL, 2), (1, NULL), (1, 2
 PREPARE with_rate AS SELECT error_rate FROM fav_stats((SELECT fav_agg(n, $1) FROM numbers));
 EXECUTE with_rate(0.003);
 
--- an aggregated filter goes on like any other
+-- an aggregated filter can be changed like any other
 WITH a AS (SELECT fav_agg(n) f FROM numbers),
 	b AS (SELECT fav_del(fav_add(f, ARRAY[-1, -2, -3]), ARRAY[-2, 7919]) f FROM a)
 SELECT f @> -1 AS added, f @> -2 AS deleted, f @> 7919 AS deleted, f @> 15838 AS there FROM b;
@@ -100,7 +100,7 @@ SELECT max(c), bool_and(inside) FROM (
 SELECT bool_and(f = (SELECT fav_agg(n % 700) FROM numbers WHERE i <= w.i)) AS same
 FROM (SELECT i, fav_agg(n % 700) OVER (ORDER BY i) AS f FROM numbers WHERE i <= 1500) w WHERE i % 50 = 0;
 
--- many groups, also when the hash table does not fit memory
+-- many groups, also if the hash table does not fit in memory
 SET work_mem = '64kB';
 SELECT count(*), sum(fav_count(f)), count(*) FILTER (WHERE NOT (f @> first AND f @> last)) AS lost FROM (
 	SELECT i % 5000 AS key, fav_agg(n) AS f, min(n) AS first, max(n) AS last FROM numbers GROUP BY 1) g;
@@ -109,7 +109,7 @@ SELECT count(*), sum(fav_count(f)) FROM (
 	SELECT i % 5000 AS key, fav_agg(n) f FROM numbers GROUP BY 1) g;
 RESET enable_sort;
 
--- a small group takes little memory, and as much in every one of them
+-- a small group needs little memory, and all small groups need the same
 CREATE FUNCTION hashed(query text, OUT bytes bigint, OUT spilled boolean) LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;

@@ -1,6 +1,6 @@
--- Arrays of elements: one operation, and what the single answers would give.
+-- Arrays of elements: one operation with the same result as one call per element.
 
--- NULLs inside, none at all, several dimensions, other lower bounds
+-- With NULLs, without elements, with several dimensions, with other lower bounds
 SELECT fav_count(fav_add(NULL, ARRAY[1, NULL, 2])) AS nulls, fav_count(fav_add(NULL, ARRAY[NULL]::bigint[])) AS only_null,
 	fav_count(fav_add(NULL, '{}'::bigint[])) AS none, fav_count(fav_add(NULL, ARRAY[[1, 2], [3, 4]])) AS matrix,
 	fav_count(fav_add(NULL, '[5:7]={1,2,3}'::bigint[])) AS from_five, fav_count(fav_add(NULL, ARRAY[1, 1, 1])) AS same;
@@ -10,7 +10,7 @@ SELECT fav_add(NULL, ARRAY[[1, 2], [3, 4]])::bytea = fav_add(NULL, ARRAY[1, 2, 3
 	fav_del(f, '{}'::bigint[])::bytea = f::bytea AS none_del
 FROM fav_add(NULL, ARRAY[1, 2, 3, 4]) f;
 
--- An array is added as its elements one by one would be: the same bytes
+-- Adding an array gives the same bytes as adding its elements one by one
 CREATE TEMP TABLE made (n int, at_once fav, one_by_one fav);
 DO $$
 DECLARE
@@ -28,7 +28,7 @@ END
 $$;
 SELECT n, at_once::bytea = one_by_one::bytea AS same FROM made ORDER BY n;
 
--- So it is deleted
+-- The same for deletes
 DO $$
 DECLARE
 	f fav := (SELECT one_by_one FROM made WHERE n = 5000);
@@ -42,7 +42,7 @@ $$;
 SELECT n, at_once::bytea = one_by_one::bytea AS same, (fav_stats(at_once)).tombstones > 0 AS some_tombstones FROM made WHERE n = 5000;
 DROP TABLE made;
 
--- Any and all are OR and AND of the single answers, NULLs included
+-- Any and all are OR and AND of the single results, with NULLs
 SELECT a::text AS elements, fav_contains_any(f, a) AS "any", fav_contains_all(f, a) AS "all",
 	(SELECT bool_or(c) OR (CASE WHEN bool_or(c IS NULL) THEN NULL ELSE false END) FROM (SELECT fav_contains(f, e) FROM unnest(a) e) s (c)) IS NOT DISTINCT FROM
 		CASE WHEN a = '{}' THEN NULL ELSE fav_contains_any(f, a) END AS as_or,
@@ -52,7 +52,7 @@ FROM fav_add(NULL, ARRAY[1, 2]) f,
 	(VALUES ('{}'::bigint[]), ('{1}'), ('{3}'), ('{1,2}'), ('{1,3}'), ('{3,4}'), ('{NULL}'),
 		('{1,NULL}'), ('{NULL,1}'), ('{3,NULL}'), ('{NULL,3}'), ('{1,3,NULL}'), ('{{1,2},{1,3}}')) v (a);
 
--- fav_filter keeps the order and the repetitions of what is not there; NULL is no element
+-- fav_filter keeps the order and the repetitions of the elements that are absent; it drops NULLs
 SELECT fav_filter(f, ARRAY[9, 1, 8, 2, 7, 8, NULL, 3]) AS feed, fav_filter(f, ARRAY[1, 2]) AS nothing_left,
 	fav_filter(f, '{}'::bigint[]) AS nothing_to_begin_with, fav_filter(f, ARRAY[[9, 1], [2, 8]]) AS matrix,
 	pg_typeof(fav_filter(f, ARRAY[1::smallint])) AS type
@@ -63,7 +63,7 @@ SELECT fav_filter(fav_add(NULL, ARRAY['b', 'd']), ARRAY['d', 'c', 'b', NULL, 'a'
 		ARRAY['00000000-0000-0000-0000-000000000003', '00000000-0000-0000-0000-000000000002']::uuid[]) AS "uuid",
 	pg_typeof(fav_filter(NULL, ARRAY['a']::varchar[])) AS type;
 
--- On slices with deletes in them the array forms say what the single ones say
+-- Slices after deletes: array forms and single calls agree
 CREATE TEMP TABLE big AS
 SELECT fav_del(fav_add(fav_new(), ARRAY(SELECT generate_series(1, 20000))), ARRAY(SELECT generate_series(1, 20000, 7))) AS f;
 SELECT fav_filter(f, candidates) = ARRAY(SELECT i FROM unnest(candidates) WITH ORDINALITY c (i, n) WHERE NOT fav_contains(f, i) ORDER BY n) AS same,
@@ -74,7 +74,7 @@ SELECT fav_contains_all(f, ARRAY(SELECT i FROM generate_series(1, 20000) i WHERE
 FROM big;
 DROP TABLE big;
 
--- text, uuid and bytea arrays by the thousand
+-- arrays of thousands of texts, uuids and byteas
 CREATE TEMP TABLE thousands AS
 SELECT fav_add(fav_new(2000), array_agg(i::text)) AS t, fav_add(fav_new(2000), array_agg(md5(i::text)::uuid)) AS u,
 	fav_add(fav_new(2000), array_agg(int4send(i))) AS b
@@ -90,7 +90,7 @@ SELECT i % 2 AS deleted, count(*) FILTER (WHERE t @> i::text) AS texts, count(*)
 FROM thousands, generate_series(1, 2000) i GROUP BY 1 ORDER BY 1;
 DROP TABLE thousands;
 
--- An array of text is read as what the filter holds
+-- An array of text is converted to the kind of the filter
 SELECT fav_contains_all(f, '{1,2}'::text[]) AS "all", fav_contains_any(f, '{3,4}'::text[]) AS "any", fav_filter(f, '{2,3, 1}'::text[]) AS filter,
 	fav_count(fav_add(f, '{2,3}'::text[])) AS added, fav_count(fav_del(f, '{2,3}'::text[])) AS deleted
 FROM fav_add(NULL, ARRAY[1, 2]) f;

@@ -1,12 +1,11 @@
 --
--- Attached filters: what every kind of statement does to them, and how they are read
+-- Attached filters: every kind of statement, and reading
 --
 \set SHOW_CONTEXT never
 
 -- Compares filters and source element by element.  Missing is a pair of the source that the
--- view or the levels do not report.  Stale is an element that they report for a key although
--- the source does not have it: every number up to 300 for exact filters, what fav_verify
--- finds for all.
+-- view or the levels do not report.  Stale is an element that they report although the source
+-- does not have it: of the numbers up to 300 for exact filters, and by fav_verify for all.
 CREATE FUNCTION missing_and_stale(source regclass, name text DEFAULT NULL, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -52,7 +51,7 @@ UPDATE hidden SET post_id = post_id + 60 WHERE user_id = 1 AND post_id <= 10;
 UPDATE hidden SET user_id = 8, post_id = post_id + 60 WHERE user_id = 2 AND post_id > 15;
 UPDATE hidden SET note = 'seen';
 SELECT * FROM missing_and_stale('hidden');
--- a row whose pair stays as it is does not even lock the filter
+-- an UPDATE that does not change the pair does not lock the filter
 BEGIN;
 UPDATE hidden SET note = 'seen again', user_id = user_id;
 SELECT count(*) FROM hidden_fav_levels WHERE pg_current_xact_id()::text IN (xmin::text, xmax::text);
@@ -72,7 +71,7 @@ INSERT INTO hidden VALUES (1, 51), (1, 54) ON CONFLICT (user_id, post_id) DO UPD
 SELECT user_id, post_id FROM hidden WHERE post_id BETWEEN 51 AND 54 ORDER BY 1, 2;
 SELECT * FROM missing_and_stale('hidden');
 
--- replicas are no exception
+-- also with session_replication_role = replica
 SET session_replication_role = replica;
 INSERT INTO hidden VALUES (1, 100), (2, 100);
 UPDATE hidden SET post_id = 101 WHERE user_id = 1 AND post_id = 100;
@@ -80,7 +79,7 @@ DELETE FROM hidden WHERE user_id = 2 AND post_id = 100;
 RESET session_replication_role;
 SELECT * FROM missing_and_stale('hidden');
 
--- blocks that roll back, in part and in whole
+-- transactions that are rolled back, partly or completely
 BEGIN;
 SAVEPOINT s;
 INSERT INTO hidden VALUES (3, 33);
@@ -94,7 +93,7 @@ SELECT sum(fav_count(filter)) FROM hidden_fav;
 ROLLBACK;
 SELECT * FROM missing_and_stale('hidden');
 
--- Two ways of reading.  A user without a row, such as 77, keeps the whole feed.
+-- Two ways of reading.  A user without a row, such as 77, sees the whole feed.
 CREATE TABLE posts (id bigint PRIMARY KEY);
 INSERT INTO posts SELECT generate_series(50, 56);
 SELECT array_agg(id ORDER BY id) FROM posts WHERE NOT fav_contains((SELECT filter FROM hidden_fav WHERE user_id = 1), id);
@@ -102,14 +101,14 @@ SELECT array_agg(id ORDER BY id) FROM posts WHERE NOT fav_contains((SELECT filte
 SELECT array_agg(id ORDER BY id) FROM posts p LEFT JOIN hidden_fav_levels h ON h.user_id = 1 WHERE NOT fav_contains(h, p.id);
 SELECT array_agg(id ORDER BY id) FROM posts p LEFT JOIN hidden_fav_levels h ON h.user_id = 77 WHERE NOT fav_contains(h, p.id);
 SELECT fav_contains(h, NULL) FROM hidden_fav_levels h WHERE user_id = 1;
--- The function on the row is inlined, and nothing but plain columns is left.
+-- The function on the row is inlined: the plan has plain columns only.
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS
 	$$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || query; END $$;
 SELECT substring(line FROM 'fav_contains.*') AS condition
 FROM plan('SELECT p.id FROM posts p LEFT JOIN hidden_fav_levels h ON h.user_id = 1 WHERE NOT fav_contains(h, p.id)') line
 WHERE line ~ 'fav_contains';
 
--- NULLs are no pairs; a pair that is there twice stays until both rows are gone
+-- Rows with NULL are not pairs; a pair with two rows is present until both are deleted
 CREATE TABLE loose (user_id int, post_id int);
 CREATE INDEX ON loose (user_id, post_id);
 INSERT INTO loose VALUES (1, NULL), (NULL, 1), (1, 1);
@@ -134,7 +133,7 @@ SELECT user_id, fav_count(filter) FROM loose_fav ORDER BY 1;
 TRUNCATE loose;
 SELECT * FROM missing_and_stale('loose');
 SELECT count(*) FROM loose_fav;
--- many times
+-- repeatedly
 INSERT INTO loose SELECT 1 + i % 2, i % 3 FROM generate_series(1, 6000) i;
 DELETE FROM loose WHERE ctid = (SELECT min(ctid) FROM loose);
 UPDATE loose SET post_id = post_id + 1 WHERE ctid IN (SELECT max(ctid) FROM loose GROUP BY user_id, post_id);
@@ -143,7 +142,7 @@ DELETE FROM loose WHERE (user_id, post_id) = (1, 1);
 SELECT * FROM missing_and_stale('loose');
 SELECT user_id, fav_count(filter) FROM loose_fav ORDER BY 1;
 SELECT fav_detach('loose');
--- without an index there is a warning, and everything works
+-- without an index there is a warning, but everything works
 DROP INDEX loose_user_id_post_id_idx;
 SELECT fav_attach('loose', 'user_id', 'post_id');
 INSERT INTO loose VALUES (1, 1), (1, 2);
@@ -160,7 +159,7 @@ FROM hidden_fav_levels l;
 INSERT INTO hidden SELECT 20, generate_series(1, 128);
 SELECT user_id, base, middle, fav_count(filter) FROM levels JOIN hidden_fav USING (user_id) WHERE user_id = 20;
 SELECT count(*) FROM generate_series(129, 20000) p WHERE (SELECT filter FROM hidden_fav WHERE user_id = 20) @> p;
--- one more than recent takes goes to base
+-- one element more than fits in recent makes a base
 INSERT INTO hidden VALUES (20, 129);
 SELECT * FROM levels WHERE user_id = 20;
 -- changes are in recent ...
@@ -174,7 +173,7 @@ INSERT INTO hidden SELECT 20, generate_series(201, 350);
 SELECT * FROM levels WHERE user_id = 20;
 SELECT * FROM missing_and_stale('hidden');
 SELECT array_agg(p) FROM generate_series(1, 29) p WHERE (SELECT filter FROM hidden_fav WHERE user_id = 20) @> p;
--- changes of mind, over the levels: in base and excluded in middle, added and excluded again in recent
+-- repeated changes across the levels: in base, excluded in middle, added and excluded again in recent
 INSERT INTO hidden SELECT 20, generate_series(2, 29);
 DELETE FROM hidden WHERE user_id = 20 AND (post_id BETWEEN 11 AND 40 OR post_id > 340);
 SELECT * FROM missing_and_stale('hidden');
@@ -183,7 +182,7 @@ SELECT count(*) FROM generate_series(11, 40) p WHERE (SELECT filter FROM hidden_
 INSERT INTO hidden SELECT 20, generate_series(1001, 9000);
 SELECT * FROM levels WHERE user_id = 20;
 SELECT * FROM missing_and_stale('hidden');
--- row by row through all of it, up and down
+-- row by row through all levels, inserting and deleting
 DO $$
 BEGIN
 	FOR i IN 1 .. 1500 LOOP
@@ -195,12 +194,12 @@ BEGIN
 END $$;
 SELECT user_id, base, counted FROM levels WHERE user_id = 21;
 SELECT * FROM missing_and_stale('hidden');
--- what shrinks enough in one statement is exact again
+-- a filter that shrinks enough in one statement is exact again
 DELETE FROM hidden WHERE user_id = 20 AND post_id > 100;
 SELECT * FROM levels WHERE user_id = 20;
 SELECT * FROM missing_and_stale('hidden');
 
--- More rows than memory takes: collections go to disk
+-- More rows than fit in memory: collected pairs go to disk
 SET work_mem = '64kB';
 INSERT INTO hidden SELECT 30 + i % 7, i FROM generate_series(1, 20000) i;
 UPDATE hidden SET post_id = post_id + 100000 WHERE user_id >= 30 AND post_id % 3 = 0;
@@ -211,7 +210,7 @@ INSERT INTO hidden SELECT 40, i FROM generate_series(1, 70000) i;
 DELETE FROM hidden WHERE user_id = 40 AND post_id % 2 = 0;
 SELECT * FROM missing_and_stale('hidden');
 SELECT missing, stale, false_positive_rate <= 0.01 AS within_rate FROM fav_verify('hidden');
--- deletes hold, also where they made a new base
+-- deletes hold, also if they made a new base
 SELECT count(*) FROM generate_series(2, 70000, 2) p WHERE (SELECT filter FROM hidden_fav WHERE user_id = 40) @> p;
 DELETE FROM hidden WHERE user_id >= 20;
 
@@ -236,7 +235,7 @@ RESET client_min_messages;
 SELECT * FROM missing_and_stale('hidden');
 SELECT count(*) FROM hidden_fav;
 
--- fav_verify sees what somebody has done by hand; fav_rebuild mends it
+-- fav_verify finds manual changes; fav_rebuild repairs them
 INSERT INTO users SELECT generate_series(1, 9);
 INSERT INTO hidden SELECT u, u * 10 + i FROM generate_series(1, 9) u, generate_series(0, 1) i;
 UPDATE hidden_fav_levels SET recent = fav_add(fav_new(), 7) WHERE user_id IN (1, 2);
@@ -244,12 +243,12 @@ DELETE FROM hidden_fav_levels WHERE user_id = 3;
 SELECT keys, elements, missing, stale FROM fav_verify('hidden');
 SELECT fav_rebuild('hidden', '1');
 SELECT keys, elements, missing, stale FROM fav_verify('hidden');
--- a write builds the filter of a user who has none
+-- a write builds a missing filter
 INSERT INTO hidden VALUES (3, 99);
 SELECT keys, elements, missing, stale FROM fav_verify('hidden');
 SELECT fav_rebuild('hidden');
 SELECT * FROM missing_and_stale('hidden');
--- a user whom the source does not have
+-- a user without rows in the source
 INSERT INTO hidden_fav_levels (user_id, recent) VALUES (77, fav_add(fav_new(), 1));
 SELECT missing, stale FROM fav_verify('hidden');
 SELECT fav_rebuild('hidden', '77');
@@ -257,7 +256,7 @@ SELECT fav_count(filter) FROM hidden_fav WHERE user_id = 77;
 SELECT fav_rebuild('hidden');
 SELECT count(*) FROM hidden_fav WHERE user_id = 77;
 SELECT fav_rebuild('hidden', 'seven');
--- a recent of another seed, and one that has grown a slice
+-- a recent with another seed, and one with a slice
 UPDATE hidden_fav_levels SET recent = fav_add(fav_new(seed => 5), ARRAY[10, 11]) WHERE user_id = 1;
 UPDATE hidden_fav_levels SET recent = fav_add(fav_new(), ARRAY(SELECT generate_series(20, 200))) WHERE user_id = 2;
 INSERT INTO hidden VALUES (1, 12), (1, 13), (2, 22);
@@ -274,7 +273,7 @@ UPDATE hidden SET post_id = 5 WHERE user_id = 8 AND post_id = 80;
 SELECT * FROM missing_and_stale('hidden', 'hidden_fav');
 SELECT * FROM missing_and_stale('hidden', 'hiders');
 SELECT DISTINCT (fav_stats(filter)).seed FROM hiders;
--- which one is meant
+-- the name is needed
 SELECT fav_verify('hidden');
 SELECT fav_rebuild('hidden');
 SELECT fav_detach('hidden', 'nothing');
@@ -286,7 +285,7 @@ SELECT fav_detach('hidden', 'hiders');
 INSERT INTO hidden VALUES (7, 70);
 SELECT * FROM missing_and_stale('hidden');
 
--- A column of one's own is kept by a trigger of one's own
+-- A column of another table, kept by a trigger that the user wrote
 ALTER TABLE users ADD hidden fav;
 CREATE FUNCTION keep_hidden() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -320,7 +319,7 @@ SELECT fav_detach('hidden');
 SELECT fav_verify('hidden');
 SELECT fav_rebuild('hidden');
 SELECT fav_attachment_stats('hidden');
--- and back
+-- and attach again
 SELECT fav_attach('hidden', 'user_id', 'post_id');
 SELECT * FROM missing_and_stale('hidden');
 SELECT fav_detach('hidden');

@@ -1,13 +1,12 @@
 --
--- Attached filters: what happens when tables are renamed, moved, altered and dropped
+-- Attached filters: renaming, moving, altering and dropping tables
 --
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 
 -- Compares filters and source element by element.  Missing is a pair of the source that the
--- view or the levels do not report.  Stale is an element that they report for a key although
--- the source does not have it: every number up to 300 for exact filters, what fav_verify
--- finds for all.
+-- view or the levels do not report.  Stale is an element that they report although the source
+-- does not have it: of the numbers up to 300 for exact filters, and by fav_verify for all.
 CREATE FUNCTION missing_and_stale(source regclass, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -29,7 +28,7 @@ BEGIN
 	stale := greatest(stale, v.stale);
 END $$;
 
--- What PostgreSQL refuses, it refuses in words that change with its version.
+-- PostgreSQL's own messages depend on its version: only the SQLSTATE is shown.
 CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE command;
@@ -58,7 +57,7 @@ CREATE UNLOGGED TABLE risky (k int, e int, PRIMARY KEY (k, e));
 SELECT fav_attach('risky', 'k', 'e');
 SELECT relpersistence FROM pg_class WHERE relname = 'risky_fav_levels';
 DROP TABLE risky, risky_fav_levels CASCADE;
--- names that are taken
+-- names that exist already
 CREATE TABLE pairs_fav (something int);
 SELECT attempt($$SELECT fav_attach('pairs', 'k', 'e')$$);
 DROP TABLE pairs_fav;
@@ -69,7 +68,7 @@ SELECT fav_attach('pairs', 'k', 'e');
 SELECT attempt($$SELECT fav_attach('pairs', 'k', 'e')$$);
 SELECT count(*) FROM fav_attachments;
 
--- Renamed columns, tables and schemas, each with plans that are kept from before
+-- Renamed columns, tables and schemas, each with cached plans from before
 INSERT INTO pairs VALUES (1, 1), (1, 2);
 DELETE FROM pairs WHERE e = 2;
 ALTER TABLE pairs RENAME k TO the_key;
@@ -105,7 +104,7 @@ ALTER TABLE nowhere.filters SET SCHEMA public;
 ALTER VIEW nowhere.filter_view SET SCHEMA public;
 ALTER TABLE couples RENAME TO pairs;
 DROP SCHEMA nowhere;
--- the columns of the levels table are known by their place
+-- the columns of the levels table are identified by their position
 ALTER TABLE filters RENAME base TO bottom;
 ALTER TABLE filters RENAME middle TO center;
 ALTER TABLE filters RENAME recent TO top;
@@ -132,7 +131,7 @@ INSERT INTO pairs VALUES (1, 15), (8, 80);
 SELECT missing, stale FROM fav_verify('pairs');
 DROP SCHEMA ext;
 
--- Columns: added and dropped freely, but not those of the pair
+-- Other columns can be added and dropped, those of the pair cannot be dropped
 ALTER TABLE pairs ADD more int DEFAULT 7;
 ALTER TABLE pairs DROP note;
 ALTER TABLE pairs ALTER more TYPE bigint;
@@ -147,7 +146,7 @@ CLUSTER pairs USING pairs_pkey;
 VACUUM FULL filters;
 DELETE FROM pairs WHERE "the Element" = 17;
 SELECT * FROM missing_and_stale('pairs');
--- the unique index goes: pairs may repeat from now on
+-- without the unique index, pairs may repeat
 DELETE FROM pairs WHERE "the Element" = 16;
 ALTER TABLE pairs DROP CONSTRAINT pairs_pkey;
 CREATE INDEX ON pairs (the_key, "the Element");
@@ -179,7 +178,7 @@ SELECT fav_rebuild('pairs');
 SELECT active FROM fav_attachments;
 INSERT INTO pairs VALUES (1, 24);
 SELECT * FROM missing_and_stale('pairs');
--- without row triggers nobody knows the columns any more
+-- without row triggers the columns are unknown
 BEGIN;
 DROP TRIGGER filters_insert ON pairs;
 DROP TRIGGER pairs_fav_levels_update ON pairs;
@@ -196,7 +195,7 @@ SELECT fav_attach('pairs', 'the_key', 'the Element');
 SELECT * FROM missing_and_stale('pairs');
 ROLLBACK;
 
--- Another owner.  One that does not own both tables cannot keep the filters, and writes say so.
+-- Another owner.  If the tables have different owners, writes fail with an error that says so.
 CREATE ROLE fav_first;
 CREATE ROLE fav_second;
 GRANT CREATE, USAGE ON SCHEMA public TO fav_first, fav_second;
@@ -217,7 +216,7 @@ SELECT fav_rebuild('pairs');
 RESET ROLE;
 SELECT filter, active FROM fav_attachments;
 SELECT missing, stale FROM fav_verify('pairs');
--- the owner goes, with all that is theirs
+-- DROP OWNED BY the owner
 BEGIN;
 DROP OWNED BY fav_second CASCADE;
 SELECT to_regclass('pairs'), to_regclass('filters'), to_regclass('filter_view'), count(*) FROM fav_attachments;
@@ -226,10 +225,10 @@ DO $$ BEGIN EXECUTE format('REASSIGN OWNED BY fav_second TO %I', current_user); 
 DROP OWNED BY fav_first, fav_second;
 DROP ROLE fav_first, fav_second;
 
--- Dropped without a word: refused
+-- DROP without CASCADE is refused
 SELECT attempt('DROP TABLE pairs'), attempt('DROP TABLE filters'), attempt('DROP EXTENSION fav');
 SELECT * FROM missing_and_stale('pairs');
--- The view is only for reading.  Filters go on without it, and with a function less.
+-- The view is only for reading.  Filters are kept without it, and without the function.
 DROP VIEW filter_view;
 SELECT attempt('DROP FUNCTION fav_contains(filters, bigint)');
 INSERT INTO pairs VALUES (1, 41);
@@ -238,13 +237,13 @@ SELECT missing, stale FROM fav_verify('pairs');
 SELECT fav_rebuild('pairs', NULL, 'filters');
 SELECT fav_detach('pairs');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'pairs'::regclass;
--- Filters with something that depends on them are not detached.
+-- Filters with dependent objects are not detached.
 SELECT fav_attach('pairs', 'the_key', 'the Element');
 CREATE VIEW mine AS SELECT * FROM pairs_fav;
 SELECT attempt($$SELECT fav_detach('pairs')$$);
 SELECT * FROM missing_and_stale('pairs');
 DROP VIEW mine;
--- A view of the user's is not taken for ours, though it looks alike.
+-- A similar view of the user is not mistaken for ours.
 CREATE VIEW mine AS SELECT the_key, recent AS filter FROM pairs_fav_levels;
 SELECT filter FROM fav_attachments;
 DROP VIEW pairs_fav;
@@ -255,7 +254,7 @@ DROP TABLE pairs_fav_levels CASCADE;
 SELECT to_regclass('pairs_fav'), count(*) FROM fav_attachments;
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'pairs'::regclass;
 INSERT INTO pairs VALUES (1, 42);
--- ... of the source leaves the levels table, which nobody keeps any more
+-- ... of the source leaves the levels table, which is not kept any more
 SELECT fav_attach('pairs', 'the_key', 'the Element');
 DROP TABLE pairs CASCADE;
 SELECT to_regclass('pairs_fav'), to_regclass('pairs_fav_levels'), count(*) FROM fav_attachments;
@@ -265,7 +264,7 @@ SELECT attempt($$SELECT fav_attach('pairs', 'k', 'e')$$);
 DROP TABLE pairs_fav_levels CASCADE;
 SELECT fav_attach('pairs', 'k', 'e');
 SELECT * FROM missing_and_stale('pairs');
--- ... of the schema takes all
+-- ... of the schema drops everything
 CREATE SCHEMA room;
 CREATE TABLE room.pairs (k int, e int, PRIMARY KEY (k, e));
 SELECT fav_attach('room.pairs', 'k', 'e');

@@ -6,9 +6,8 @@
 SET client_min_messages = warning;
 
 -- Compares filters and source element by element.  Missing is a pair of the source that the
--- view or the levels do not report.  Stale is an element that they report for a key although
--- the source does not have it: every number up to 300 for exact filters, what fav_verify
--- finds for all.
+-- view or the levels do not report.  Stale is an element that they report although the source
+-- does not have it: of the numbers up to 300 for exact filters, and by fav_verify for all.
 CREATE FUNCTION missing_and_stale(source regclass, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -28,7 +27,7 @@ BEGIN
 	stale := greatest(stale, v.stale);
 END $$;
 
--- A cascade over a partitioned source: one statement of h for each post, inside one statement
+-- A cascade to a partitioned source: one nested statement on h for each post
 CREATE TABLE posts (id int PRIMARY KEY);
 CREATE TABLE h (u int, p int REFERENCES posts ON DELETE CASCADE ON UPDATE CASCADE, PRIMARY KEY (u, p)) PARTITION BY HASH (u);
 CREATE TABLE h0 PARTITION OF h FOR VALUES WITH (MODULUS 2, REMAINDER 0);
@@ -60,7 +59,7 @@ WITH gone AS (DELETE FROM h WHERE u = 3 RETURNING u, p)
 INSERT INTO h SELECT u, p FROM gone WHERE p % 2 = 0 ON CONFLICT DO NOTHING;
 SELECT * FROM missing_and_stale('h');
 
--- MERGE, where the server has it
+-- MERGE, if the server has it
 TRUNCATE h;
 INSERT INTO h SELECT 1, generate_series(1, 40000);
 DO $$
@@ -78,7 +77,7 @@ END $$;
 SELECT * FROM missing_and_stale('h');
 DROP TABLE h, h_fav_levels CASCADE;
 
--- A partition that was made after attaching has no statement trigger
+-- A partition that was created after attaching has no statement trigger
 CREATE TABLE h (u int, p int, PRIMARY KEY (u, p)) PARTITION BY RANGE (u);
 SELECT fav_attach('h', 'u', 'p');
 CREATE TABLE h_late PARTITION OF h FOR VALUES FROM (0) TO (10);
@@ -89,7 +88,7 @@ INSERT INTO h_late SELECT 2, generate_series(1, 20);
 UPDATE h_late SET u = 3 WHERE u = 2 AND p > 10;
 UPDATE h_late SET p = p + 100 WHERE u = 2;
 SELECT * FROM missing_and_stale('h');
--- What a statement on it touches is reconciled by the next one on h, or before commit.
+-- Pairs that a statement on it touches are reconciled by the next statement on h, or before commit.
 BEGIN;
 INSERT INTO h_late VALUES (4, 4);
 SELECT count(*) FROM h_fav WHERE u = 4;
@@ -115,7 +114,7 @@ ROLLBACK TO c;
 COMMIT;
 SELECT p FROM h WHERE u = 4;
 SELECT * FROM missing_and_stale('h');
--- a reconcile that is rolled back, of what was collected before and after the savepoint
+-- a reconcile that is rolled back, of pairs collected before and after the savepoint
 BEGIN;
 INSERT INTO h_late VALUES (6, 1);
 SAVEPOINT a;
@@ -124,7 +123,7 @@ INSERT INTO h VALUES (6, 3);
 ROLLBACK TO a;
 COMMIT;
 SELECT * FROM missing_and_stale('h');
--- filters that were detached and truncated, but not in the end
+-- filters that were detached and truncated, but rolled back
 BEGIN;
 INSERT INTO h_late VALUES (7, 1);
 SAVEPOINT a;
@@ -140,7 +139,7 @@ SELECT fav_rebuild('h');
 ROLLBACK TO a;
 COMMIT;
 SELECT * FROM missing_and_stale('h');
--- detached for good, attached again, and dropped
+-- detached, attached again, and dropped
 BEGIN;
 INSERT INTO h_late VALUES (7, 3);
 SELECT fav_detach('h');
@@ -154,8 +153,8 @@ INSERT INTO h_late VALUES (7, 6);
 DROP TABLE h, h_fav_levels CASCADE;
 COMMIT;
 
--- A statement that is cut short by a row limit fires no statement trigger.  Without one it
--- is all the same.
+-- A statement that a row limit ends early fires no statement trigger.  The result is the same
+-- without statement triggers.
 CREATE TABLE h (u int, p int, PRIMARY KEY (u, p));
 SELECT fav_attach('h', 'u', 'p');
 ALTER TABLE h DISABLE TRIGGER h_fav_levels_statement;
@@ -182,8 +181,8 @@ DELETE FROM h WHERE u = 2;
 COMMIT;
 SELECT * FROM missing_and_stale('h');
 
--- DISABLE TRIGGER ALL and ENABLE TRIGGER ALL leave triggers that replicas do not fire, and
--- active says so
+-- After DISABLE TRIGGER ALL and ENABLE TRIGGER ALL triggers do not fire in replicas, and active is
+-- false
 ALTER TABLE h DISABLE TRIGGER ALL;
 SELECT active FROM fav_attachments;
 ALTER TABLE h ENABLE TRIGGER ALL;
@@ -226,7 +225,7 @@ COMMIT;
 SELECT * FROM missing_and_stale('h');
 SELECT count(*) FROM generate_series(0, 300) x WHERE (SELECT filter FROM h_fav WHERE u = 1) @> x;
 
--- A trigger of the user's that rebuilds filters from within
+-- A user trigger that rebuilds filters
 INSERT INTO h SELECT 1, generate_series(2, 10000);
 CREATE FUNCTION rebuild() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN PERFORM fav_rebuild('h', TG_ARGV[0]); RETURN NULL; END $$;
@@ -239,7 +238,7 @@ SELECT * FROM missing_and_stale('h');
 DROP TRIGGER a_rebuild ON h;
 DROP TRIGGER z_rebuild ON h;
 
--- A trigger that undoes what the statement is about to do
+-- A trigger that undoes the change of the statement
 TRUNCATE h;
 ALTER TABLE h DROP CONSTRAINT h_pkey;
 CREATE INDEX ON h (u, p);
@@ -258,7 +257,7 @@ SELECT p FROM h ORDER BY p;
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER swap ON h;
 
--- Triggers before rows: another pair is stored, or none
+-- BEFORE ROW triggers: another pair is stored, or none
 CREATE FUNCTION before_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW.p = 13 THEN RETURN NULL; END IF;
@@ -271,7 +270,7 @@ UPDATE h SET u = 2 WHERE p = 11;
 SELECT u, p FROM h ORDER BY 1, 2;
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER change ON h;
--- after rows: what was inserted is deleted at once, before or after our triggers
+-- AFTER ROW triggers: inserted rows are deleted at once, before or after our triggers
 CREATE FUNCTION delete_it() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN DELETE FROM h WHERE u = NEW.u AND p = NEW.p AND p % 2 = 0; RETURN NULL; END $$;
 CREATE TRIGGER a_delete AFTER INSERT ON h FOR EACH ROW EXECUTE FUNCTION delete_it();
@@ -282,7 +281,7 @@ ALTER TRIGGER a_delete ON h RENAME TO z_delete;
 INSERT INTO h SELECT 3, generate_series(21, 40);
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER z_delete ON h;
--- after statements: what was deleted is put back
+-- AFTER STATEMENT triggers: deleted rows are inserted again
 CREATE FUNCTION put_back() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO h SELECT * FROM old_pairs WHERE p % 3 = 0; RETURN NULL; END $$;
 CREATE TRIGGER a_put_back AFTER DELETE ON h REFERENCING OLD TABLE AS old_pairs
@@ -293,7 +292,7 @@ ALTER TRIGGER a_put_back ON h RENAME TO z_put_back;
 DELETE FROM h WHERE u = 3;
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER z_put_back ON h;
--- on and on
+-- recursion
 CREATE FUNCTION go_on() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW.p < 60 THEN
@@ -305,7 +304,7 @@ CREATE TRIGGER a_on AFTER INSERT OR UPDATE ON h FOR EACH ROW EXECUTE FUNCTION go
 INSERT INTO h VALUES (4, 54), (5, 56);
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER a_on ON h;
--- a function in the statement itself
+-- a function called by the statement itself
 CREATE FUNCTION meddle(int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
 	DELETE FROM h WHERE u = 6 AND p = $1 - 1;
@@ -327,7 +326,7 @@ SELECT p FROM h WHERE u = 8;
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER at_commit ON h;
 
--- A trigger of the levels table that changes the source while its filters are being written
+-- A trigger on the levels table that changes the source while filters are being written
 SELECT fav_detach('h');
 DELETE FROM h;
 CREATE UNIQUE INDEX once ON h (u, p);
@@ -352,7 +351,7 @@ DROP TRIGGER interfere ON h_fav_levels;
 DROP INDEX once;
 SELECT fav_rebuild('h');
 
--- Blocks that fail and are rolled back, deep down and after the filter was written
+-- Nested blocks that fail and are rolled back, also after the filter was written
 CREATE FUNCTION dig(depth int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO h VALUES (20, depth), (21, depth);
@@ -385,7 +384,7 @@ BEGIN
 END $$;
 SELECT * FROM missing_and_stale('h');
 DROP TRIGGER z_fail ON h;
--- a filter with levels, built anew in a block that is rolled back
+-- a filter with levels, rebuilt in a block that is rolled back
 INSERT INTO h SELECT 30, generate_series(1, 1000);
 BEGIN;
 DELETE FROM h WHERE u = 30 AND p <= 10;

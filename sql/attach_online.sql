@@ -9,21 +9,23 @@ SELECT fav_attach('pairs', 'k', 'e', build => NULL);
 SELECT fav_attach('pairs', 'k', 'e', build => false);
 SELECT key, element, filter, levels, share, complete, active FROM fav_attachments;
 
--- What is not complete cannot be read
+-- Incomplete filters cannot be read
 SELECT count(*) FROM pairs_fav;
+\set VERBOSITY terse
 SELECT count(*) FROM pairs_fav_levels l WHERE fav_contains(l, 1);
+\set VERBOSITY default
 
--- A writer that meets a key without a filter builds it
+-- A writer builds the missing filter of a key
 INSERT INTO pairs VALUES (3, 100), (1000, 1);
 DELETE FROM pairs WHERE k = 4 AND e = 1;
 BEGIN;
 DELETE FROM pairs WHERE k = 5;
 ROLLBACK;
 SELECT k, fav_count(fav_stack(base, middle, recent)) FROM pairs_fav_levels ORDER BY k;
--- of these nothing is missing; all others are
+-- their filters are complete; all others are missing
 SELECT missing = (SELECT count(*) FROM pairs WHERE k NOT IN (3, 4, 1000)) AS others, stale FROM fav_verify('pairs');
 
--- It commits, so it needs to be called where that can be done
+-- fav_build commits, so it cannot run within a transaction block
 BEGIN;
 CALL fav_build('pairs');
 ROLLBACK;
@@ -41,12 +43,12 @@ SELECT fav_contains(filter, 20) AS t, fav_contains(filter, 21) AS f FROM pairs_f
 SELECT count(*) FROM pairs p LEFT JOIN pairs_fav_levels l ON l.k = p.k WHERE NOT fav_contains(l, p.e);
 SELECT count(*) = (SELECT count(DISTINCT k) FROM pairs) AS one_each FROM pairs_fav;
 
--- Once more: nothing to do
+-- Again: nothing to do
 SELECT md5(string_agg(l::text, ' ' ORDER BY k)) AS before FROM pairs_fav_levels l \gset
 CALL fav_build('pairs');
 SELECT md5(string_agg(l::text, ' ' ORDER BY k)) = :'before' AS same FROM pairs_fav_levels l;
 
--- Filters that were lost are built, and a rebuild builds all
+-- fav_build builds lost filters, and with rebuild all
 DELETE FROM pairs_fav_levels WHERE k BETWEEN 10 AND 20 OR k = -20;
 CALL fav_build('pairs');
 SELECT missing, stale FROM fav_verify('pairs');
@@ -55,7 +57,7 @@ CALL fav_build('pairs');
 SELECT missing > 0 AS missing FROM fav_verify('pairs');
 CALL fav_build('pairs', rebuild => true);
 SELECT keys, elements, missing, stale FROM fav_verify('pairs');
--- without triggers the source has changed unnoticed
+-- the source was changed without triggers
 ALTER TABLE pairs DISABLE TRIGGER USER;
 INSERT INTO pairs VALUES (8, 8000), (2000, 1);
 DELETE FROM pairs WHERE k = 9;
@@ -63,7 +65,7 @@ SELECT active FROM fav_attachments;
 CALL fav_build('pairs', rebuild => true);
 SELECT complete, active FROM fav_attachments;
 SELECT keys, elements, missing, stale FROM fav_verify('pairs');
--- nothing but the view is gone; then also the function, without which nobody can read
+-- only the view is dropped; then also the function, so that filters cannot be read
 DROP VIEW pairs_fav;
 SELECT filter, complete FROM fav_attachments;
 CALL fav_build('pairs');
@@ -115,12 +117,20 @@ CALL fav_build('others', 'by_time');
 SELECT a.filter, v.keys, v.elements, v.missing, v.stale FROM fav_attachments a, fav_verify(a.source, a.filter::text::name) v ORDER BY a.filter::text;
 CALL fav_build('others', 'by_name', rebuild => true);
 SELECT keys, elements, missing, stale FROM fav_verify('others', 'by_name');
+-- a build that goes on where it was, with little memory
+DELETE FROM by_name_levels WHERE name::text COLLATE "C" > 'n3';
+SET work_mem = '64kB';
+CALL fav_build('others', 'by_name');
+RESET work_mem;
+SELECT keys, elements, missing, stale FROM fav_verify('others', 'by_name');
 SELECT fav_detach('others', filter::text::name) FROM fav_attachments;
 DROP TABLE others;
 DROP DOMAIN label;
--- without an index all of it is one batch
+-- without an index there is one batch
 CREATE TABLE plain (k int, e int);
 INSERT INTO plain SELECT i % 100, i FROM generate_series(1, 1000) i;
+CREATE INDEX ON plain USING hash (k);
+CREATE INDEX ON plain (k) WHERE e > 10;
 SELECT fav_attach('plain', 'k', 'e', build => false);
 CALL fav_build('plain');
 CALL fav_build('plain', rebuild => true);

@@ -5,9 +5,8 @@
 SET client_min_messages = warning;
 
 -- Compares filters and source element by element.  Missing is a pair of the source that the
--- view or the levels do not report.  Stale is an element that they report for a key although
--- the source does not have it: every number up to 300 for exact filters, what fav_verify
--- finds for all.
+-- view or the levels do not report.  Stale is an element that they report although the source
+-- does not have it: of the numbers up to 300 for exact filters, and by fav_verify for all.
 CREATE FUNCTION missing_and_stale(source regclass, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -67,8 +66,8 @@ INSERT INTO pairs_high_1 (k, e) VALUES (15, 15) ON CONFLICT DO NOTHING;
 INSERT INTO pairs_high_1 (k, e) VALUES (15, 15), (15, 16) ON CONFLICT (k, e) DO UPDATE SET e = pairs_high_1.e + 30;
 SELECT * FROM missing_and_stale('pairs');
 
--- Partitions that were made later, and on a deeper level.  All but a TRUNCATE of them alone is
--- seen, and active tells.
+-- Partitions that were created later, also at a deeper level.  All changes are collected, except a
+-- TRUNCATE of such a partition alone; active is false.
 CREATE TABLE pairs_later PARTITION OF pairs FOR VALUES FROM (20) TO (30);
 CREATE TABLE pairs_high_3 PARTITION OF pairs_high FOR VALUES FROM (200) TO (300);
 CREATE TABLE pairs_deep (e int, k int, note text) PARTITION BY LIST (k);
@@ -102,7 +101,7 @@ INSERT INTO pairs (k, e) VALUES (1, 51), (21, 51), (11, 52), (22, 53), (23, 54);
 SELECT k, e FROM pairs WHERE e BETWEEN 51 AND 54 ORDER BY 1, 2;
 SELECT * FROM missing_and_stale('pairs');
 DROP TRIGGER a_nest ON pairs;
--- a trigger that is disabled on one partition is seen
+-- a disabled trigger on one partition makes active false
 ALTER TABLE pairs_high_1 DISABLE TRIGGER pairs_fav_levels_delete;
 SELECT active FROM fav_attachments;
 SELECT fav_rebuild('pairs');
@@ -129,7 +128,7 @@ INSERT INTO pairs (k, e) SELECT k, 1 FROM generate_series(1, 29) k;
 TRUNCATE users CASCADE;
 SELECT count(*) FROM pairs_fav;
 ALTER TABLE pairs DROP CONSTRAINT pairs_k_fkey;
--- of a partition that was made later: it is seen, or active tells that it will not be
+-- of a partition that was created later: it is handled, or active is false
 INSERT INTO pairs (k, e) SELECT k, 1 FROM generate_series(1, 19) k;
 CREATE TABLE pairs_latest PARTITION OF pairs FOR VALUES FROM (60) TO (70);
 SELECT active AS seen FROM fav_attachments \gset
@@ -153,7 +152,7 @@ INSERT INTO pairs (k, e) VALUES (1, 3), (21, 3);
 COMMIT;
 SELECT * FROM missing_and_stale('pairs');
 
--- Rows that come or go with their partition are seen by no trigger.  fav_verify tells, and fav_rebuild mends.
+-- No trigger fires for rows that are attached or detached with their partition.  fav_verify finds the difference, and fav_rebuild repairs it.
 CREATE TABLE ready (note text, k int, e int);
 INSERT INTO ready VALUES (NULL, 31, 1);
 ALTER TABLE pairs ATTACH PARTITION ready FOR VALUES FROM (30) TO (40);
@@ -163,7 +162,7 @@ SELECT fav_rebuild('pairs');
 SELECT * FROM missing_and_stale('pairs');
 INSERT INTO ready (k, e) VALUES (32, 1);
 SELECT * FROM missing_and_stale('pairs');
--- Detached partitions are written freely, and filters do not care.
+-- Writes to a detached partition do not change the filters.
 INSERT INTO pairs_low (k, e) VALUES (11, 7), (12, 7), (NULL, NULL);
 UPDATE pairs_low SET e = e + 1, k = k + 1;
 DELETE FROM pairs_low WHERE k = 12;
@@ -186,14 +185,14 @@ DELETE FROM pairs_high_1 WHERE k = 12;
 SELECT * FROM missing_and_stale('pairs');
 TRUNCATE pairs_high_2;
 SELECT * FROM missing_and_stale('pairs');
--- dropped, with pairs that were collected and not yet reconciled
+-- dropped while collected pairs wait to be reconciled
 CREATE TABLE pairs_last PARTITION OF pairs FOR VALUES FROM (50) TO (60);
 BEGIN;
 INSERT INTO pairs_last (k, e) VALUES (51, 100);
 DROP TABLE pairs_last;
 COMMIT;
 SELECT * FROM missing_and_stale('pairs');
--- fav_detach leaves nothing on any partition, attached or not
+-- fav_detach leaves no trigger on any partition, attached or not
 SELECT fav_detach('pairs');
 SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'pairs_fav%';
 INSERT INTO pairs_high_1 (k, e) VALUES (11, 9);
@@ -210,7 +209,7 @@ INSERT INTO pairs_low VALUES (1, 2), (1, 3);
 UPDATE pairs SET k = 11 WHERE e = 2;
 DELETE FROM pairs WHERE e = 3;
 SELECT * FROM missing_and_stale('pairs_low');
--- beside one of the whole
+-- beside an attachment of the whole table
 SELECT fav_attach('pairs', 'k', 'e');
 INSERT INTO pairs VALUES (1, 4), (12, 4);
 INSERT INTO pairs_low VALUES (3, 4);
@@ -227,7 +226,7 @@ SELECT * FROM missing_and_stale('pairs_low');
 SELECT fav_detach('pairs_low');
 DROP TABLE pairs;
 
--- Children.  A unique index of the parent means nothing for them.
+-- Children.  A unique index of the parent does not cover them.
 CREATE TABLE parent (k int, e int, PRIMARY KEY (k, e));
 CREATE TABLE child (extra int, PRIMARY KEY (k, e)) INHERITS (parent);
 CREATE TABLE grandchild (more text) INHERITS (child);
@@ -251,7 +250,7 @@ SELECT * FROM missing_and_stale('parent');
 INSERT INTO grandchild VALUES (1, 1), (4, 1);
 DELETE FROM child WHERE k = 3;
 SELECT * FROM missing_and_stale('parent');
--- A child that was made later has no triggers: active says so, and fav_rebuild makes them.
+-- A child that was created later has no triggers: active is false, and fav_rebuild creates them.
 CREATE TABLE late_child () INHERITS (parent);
 SELECT active FROM fav_attachments;
 INSERT INTO late_child VALUES (1, 20);
@@ -261,7 +260,7 @@ SELECT active FROM fav_attachments;
 INSERT INTO late_child VALUES (1, 21);
 UPDATE late_child SET e = 22 WHERE e = 20;
 SELECT * FROM missing_and_stale('parent');
--- Children that have left are written freely.
+-- Writes to former children do not change the filters.
 ALTER TABLE late_child NO INHERIT parent;
 SELECT active FROM fav_attachments;
 SELECT fav_rebuild('parent');
@@ -279,7 +278,7 @@ UPDATE child SET e = e + 1;
 DELETE FROM grandchild WHERE k = 1;
 TRUNCATE child;
 SELECT * FROM missing_and_stale('parent');
--- ... and are welcome back
+-- ... and they can inherit again
 ALTER TABLE child INHERIT parent;
 SELECT active FROM fav_attachments;
 INSERT INTO grandchild VALUES (1, 40);
@@ -289,7 +288,7 @@ SELECT fav_detach('parent');
 SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'parent_fav%';
 DROP TABLE parent, late_child CASCADE;
 
--- Rows of foreign tables change where no trigger fires, so these are refused
+-- Rows of foreign tables change without triggers, so these are refused
 CREATE FOREIGN DATA WRAPPER dummy;
 CREATE SERVER elsewhere FOREIGN DATA WRAPPER dummy;
 CREATE TABLE pairs (k int, e int) PARTITION BY RANGE (k);
@@ -307,7 +306,7 @@ DROP TABLE pairs;
 DROP FOREIGN TABLE pairs_far;
 DROP SERVER elsewhere;
 DROP FOREIGN DATA WRAPPER dummy;
--- Pairs wait for the commit, and their partition leaves in the meantime
+-- A partition is detached while its pairs wait for the commit
 CREATE TABLE leaving (k int, e int) PARTITION BY LIST (k);
 CREATE TABLE leaving_rest PARTITION OF leaving DEFAULT;
 CREATE INDEX ON leaving (k, e);
@@ -322,7 +321,7 @@ COMMIT;
 SELECT missing, stale FROM fav_verify('leaving');
 ALTER TABLE leaving ATTACH PARTITION leaving_1 FOR VALUES IN (1);
 SELECT fav_rebuild('leaving', '1');
--- another statement reconciles what it finds
+-- another statement reconciles the pairs that it finds
 BEGIN;
 INSERT INTO leaving_1 VALUES (1, 3);
 ALTER TABLE leaving DETACH PARTITION leaving_1;

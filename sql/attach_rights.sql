@@ -1,5 +1,5 @@
 --
--- Attached filters: who may do what, and what tricks do not work
+-- Attached filters: rights, and attacks that must fail
 --
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
@@ -13,9 +13,8 @@ GRANT USAGE, CREATE ON SCHEMA yard TO fav_owner, fav_stranger;
 GRANT USAGE ON SCHEMA yard TO fav_writer;
 
 -- Compares filters and source element by element.  Missing is a pair of the source that the
--- view or the levels do not report.  Stale is an element that they report for a key although
--- the source does not have it: every number up to 300 for exact filters, what fav_verify
--- finds for all.
+-- view or the levels do not report.  Stale is an element that they report although the source
+-- does not have it: of the numbers up to 300 for exact filters, and by fav_verify for all.
 CREATE FUNCTION missing_and_stale(source regclass, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -34,7 +33,7 @@ BEGIN
 	stale := greatest(stale, v.stale);
 END $$;
 
--- What PostgreSQL refuses, it refuses in words that change with its version.
+-- PostgreSQL's own messages depend on its version: only the SQLSTATE is shown.
 CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE command;
@@ -61,7 +60,7 @@ SELECT fav_detach('yard.pairs');
 SELECT fav_attach('yard.pairs', 'k', 'e');
 SELECT relname, relowner::regrole FROM pg_class WHERE relname LIKE 'pairs_fav%' AND relkind IN ('r', 'v') ORDER BY 1;
 
--- Who may write the source needs no rights on the filters
+-- A role that may write the source needs no rights on the filters
 SET ROLE fav_owner;
 GRANT SELECT, INSERT, DELETE, UPDATE, TRUNCATE ON yard.pairs TO fav_writer;
 SET ROLE fav_writer;
@@ -80,14 +79,14 @@ INSERT INTO yard.pairs VALUES (1, 2), (2, 2), (9, 9);
 SET ROLE fav_owner;
 SELECT keys, missing, stale FROM fav_verify('yard.pairs');
 SELECT keys FROM fav_attachment_stats('yard.pairs');
--- readers need rights on what they read, and on nothing else
+-- readers need rights only on the objects that they read
 GRANT SELECT ON yard.pairs_fav, yard.pairs_fav_levels TO fav_stranger;
 SET ROLE fav_stranger;
 SELECT k, filter @> 2 AS two FROM yard.pairs_fav ORDER BY k;
 SELECT k, yard.fav_contains(l, 2) AS two FROM yard.pairs_fav_levels l ORDER BY k;
 SELECT attempt('SELECT * FROM yard.pairs');
 
--- Row security, forced on the owner, too, hides nothing from maintenance
+-- Row security, even if forced on the owner, hides no rows from maintenance
 SET ROLE fav_owner;
 ALTER TABLE yard.pairs DROP CONSTRAINT pairs_pkey;
 CREATE INDEX ON yard.pairs (k, e);
@@ -111,7 +110,7 @@ ALTER TABLE yard.pairs DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE yard.pairs_fav_levels DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
 SELECT * FROM missing_and_stale('yard.pairs');
 
--- A writer with operators, functions and tables of their own in the way
+-- A writer with operators, functions and tables of their own in the search_path
 CREATE SCHEMA trap AUTHORIZATION fav_writer;
 GRANT TEMPORARY ON DATABASE :"DBNAME" TO fav_writer;
 SET ROLE fav_writer;
@@ -146,7 +145,7 @@ SELECT * FROM missing_and_stale('yard.pairs');
 DROP SCHEMA trap CASCADE;
 REVOKE TEMPORARY ON DATABASE :"DBNAME" FROM fav_writer;
 
--- Triggers of the levels table that swallow what is written
+-- Triggers on the levels table that suppress writes
 SET ROLE fav_owner;
 CREATE FUNCTION yard.swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE TRIGGER swallow BEFORE UPDATE ON yard.pairs_fav_levels FOR EACH ROW EXECUTE FUNCTION yard.swallow();
@@ -178,7 +177,7 @@ SET ROLE fav_stranger;
 CREATE TABLE yard.mine (k int, e int);
 CREATE INDEX ON yard.mine (k, e);
 CREATE TABLE yard.my_levels (k int PRIMARY KEY, base fav, middle fav, recent fav NOT NULL);
--- tables of somebody else: nothing happens, or it is refused
+-- tables of another role: nothing happens, or there is an error
 CREATE FUNCTION yard.forge(levels text, source text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	tables text := format('%L::regclass IS NOT NULL', levels);
@@ -207,7 +206,7 @@ SELECT yard.forge('yard.my_levels', 'yard.pairs');
 SELECT yard.forge('yard.pairs');
 SELECT yard.forge('123456789') <> 'done' AS refused;
 SELECT count(*) FROM yard.my_levels;
--- one's own tables: nothing unless the levels table says so, and then what fav_attach would give
+-- one's own tables: nothing happens unless the levels table names the source, as after fav_attach
 SELECT yard.forge('yard.mine');
 ALTER TABLE yard.my_levels ALTER recent DROP DEFAULT;
 SELECT yard.forge('yard.my_levels');
@@ -231,7 +230,7 @@ FROM (VALUES
 	('AFTER INSERT ON', $$FOR EACH ROW WHEN ('yard.my_levels'::regclass IS NULL OR NEW.k > NEW.e OR true)$$, 'fav_collect()')
 ) v (event, clause, function);
 SELECT attempt('SELECT fav_collect()'), attempt('SELECT fav_reconcile()');
--- system columns are in no row: the address of a row is not read from memory that is something else
+-- system columns as key or element are refused
 CREATE TABLE yard.addresses (k tid PRIMARY KEY, base fav, middle fav, recent fav NOT NULL DEFAULT fav_recent('yard.mine', '0.01', '0', 0));
 CREATE TRIGGER t AFTER INSERT ON yard.mine FOR EACH ROW
 	WHEN ('yard.addresses'::regclass IS NOT NULL AND NEW.ctid IS NOT NULL AND NEW.e IS NOT NULL)
@@ -239,7 +238,7 @@ CREATE TRIGGER t AFTER INSERT ON yard.mine FOR EACH ROW
 SELECT attempt('INSERT INTO yard.mine VALUES (1, 1)') <> '';
 SELECT count(*) FROM yard.addresses;
 DROP TABLE yard.addresses CASCADE;
--- a child of somebody's table is no way in
+-- a child of another role's table gives no access
 SELECT attempt('CREATE TABLE yard.child () INHERITS (yard.pairs)');
 SELECT attempt('CREATE TRIGGER t AFTER INSERT ON yard.pairs EXECUTE FUNCTION fav_reconcile()');
 RESET ROLE;
@@ -248,7 +247,7 @@ SELECT fav_detach('yard.pairs');
 DROP TABLE yard.mine, yard.my_levels;
 
 --
--- A hostile owner: whatever they hang on their tables runs as themselves, whoever comes by
+-- A hostile owner: code that they attach to their tables runs with their own rights, whoever triggers it
 --
 CREATE SCHEMA spy AUTHORIZATION fav_owner;
 GRANT USAGE ON SCHEMA spy TO PUBLIC;
@@ -257,7 +256,7 @@ CREATE TABLE spy.log (who name, what text);
 GRANT INSERT ON spy.log TO PUBLIC;
 CREATE TABLE spy.is_armed ();
 GRANT SELECT ON spy.is_armed TO PUBLIC;
--- notes as whom it runs, and tries to become more
+-- records the role that it runs as, and tries to gain rights
 CREATE FUNCTION spy.note(what text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF what LIKE 'levels%' AND EXISTS (SELECT FROM spy.is_armed) THEN
@@ -305,7 +304,7 @@ ALTER TABLE spy.pairs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON spy.pairs TO fav_writer;
 RESET ROLE;
 
--- Who was caught since the last time?  Nobody but the owner should be.
+-- The roles recorded since the last time: only the owner is expected.
 CREATE FUNCTION caught() RETURNS TABLE (whose text, as_owner boolean, as_others text[]) LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN QUERY SELECT split_part(what, ' ', 1), bool_or(who = 'fav_owner'), array_agg(DISTINCT what) FILTER (WHERE who <> 'fav_owner')
@@ -313,14 +312,14 @@ BEGIN
 	DELETE FROM spy.log;
 END $$;
 SELECT * FROM caught();
--- the trap works: a query of the superuser's own springs it
+-- the trap works: a query of the superuser triggers it
 SELECT count(*) > 0 FROM spy.pairs WHERE k = 1;
 SELECT * FROM caught();
 
 -- the superuser attaches
 SELECT fav_attach('spy.pairs', 'k', 'e');
 SELECT * FROM caught();
--- and the owner hangs more on the levels table
+-- and the owner adds more traps to the levels table
 SET ROLE fav_owner;
 DROP FUNCTION spy.fav_contains(spy.pairs_fav_levels, bigint);
 ALTER TABLE spy.pairs_fav_levels ADD d int DEFAULT spy.evil('levels default', 1);
@@ -339,7 +338,7 @@ RESET ROLE;
 SELECT * FROM caught();
 INSERT INTO spy.is_armed DEFAULT VALUES;
 
--- The superuser looks, verifies, rebuilds, attaches and detaches
+-- The superuser lists, verifies, rebuilds, attaches and detaches
 SELECT source, active FROM fav_attachments;
 SELECT * FROM caught();
 SELECT keys, elements, missing, stale FROM fav_verify('spy.pairs');
@@ -353,7 +352,7 @@ SELECT * FROM caught();
 SELECT fav_attach('spy.pairs', 'k', 'e', name => 'second');
 SELECT fav_detach('spy.pairs', 'second');
 SELECT * FROM caught();
--- The superuser and a writer write.  PostgreSQL runs what hangs on the source as whoever writes; we add nothing to it.
+-- The superuser and a writer write.  PostgreSQL runs triggers on the source as the writer; we add nothing to that.
 INSERT INTO spy.pairs (k, e) VALUES (1, 101), (7, 101);
 UPDATE spy.pairs SET e = 102 WHERE e = 101 AND k = 1;
 DELETE FROM spy.pairs WHERE e = 102;
@@ -376,7 +375,7 @@ SELECT * FROM caught() WHERE whose = 'levels';
 SELECT fav_rebuild('spy.pairs');
 SELECT missing, stale FROM fav_verify('spy.pairs');
 SELECT * FROM caught();
--- A partition that belongs to somebody else: what hangs on it must not run as the owner of the whole.
+-- A partition of another owner: its traps must not run as the owner of the whole table.
 CREATE TABLE spy.whole (k int, e int) PARTITION BY RANGE (k);
 CREATE TABLE spy.part PARTITION OF spy.whole FOR VALUES FROM (0) TO (10);
 CREATE INDEX ON spy.whole (k, e);
@@ -390,12 +389,12 @@ SET ROLE fav_owner;
 SELECT attempt('INSERT INTO spy.part VALUES (1, 1)') <> '' AS attempted;
 RESET ROLE;
 SELECT as_others FROM caught() WHERE as_others IS NOT NULL;
--- what is left behind
+-- traps that remain after detaching
 SELECT rolsuper FROM pg_roles WHERE rolname = 'fav_owner';
 SELECT current_setting('search_path') = 'spy' AS path, current_setting('application_name') = 'left behind' AS name,
 	to_regclass('pg_temp.left_behind'), (SELECT count(*) FROM pg_cursors WHERE name = 'left_behind') AS cursors;
 
--- a trigger that waits for the end of the transaction, when nobody is the owner any more
+-- a deferred trigger, which runs at the end of the transaction
 SET ROLE fav_owner;
 CREATE CONSTRAINT TRIGGER e AFTER INSERT OR UPDATE ON spy.pairs_fav_levels DEFERRABLE INITIALLY DEFERRED
 	FOR EACH ROW EXECUTE FUNCTION spy.evil('levels trigger');

@@ -1,5 +1,5 @@
 --
--- Filters that several keys share: one for every n neighbouring keys, of pairs (key, element)
+-- Shared filters: one for every n neighbouring keys, with pairs (key, element)
 --
 \set SHOW_CONTEXT never
 SET search_path = public;
@@ -12,9 +12,8 @@ SELECT fav_group(NULL, 200), fav_group(17, NULL);
 SELECT fav_group(17, 0);
 SELECT fav_group(17, -1);
 
--- Compares source and filters, pair by pair, in both ways of reading: every pair of the source,
--- and every pair that is not in the source of the given keys with the elements 0 to 300.
--- fav_verify compares all.
+-- Compares source and filters pair by pair, in both ways of reading: every pair of the source,
+-- and all other pairs of the given keys with the elements 0 to 300.  fav_verify compares all.
 CREATE FUNCTION missing_and_stale(source regclass, keys bigint[] DEFAULT '{}', name text DEFAULT NULL, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -45,7 +44,7 @@ WHERE attrelid IN ('hidden_fav'::regclass, 'hidden_fav_levels'::regclass) AND at
 SELECT user_id_group, fav_count(filter), (fav_stats(filter)).kind FROM hidden_fav ORDER BY 1;
 SELECT * FROM missing_and_stale('hidden', '{-4,-3,-1,0,1,3}');
 
--- A feed, by sub-select and by join; a user whose group has no filter sees all of it
+-- A feed, by sub-select and by join; a user whose group has no filter sees the whole feed
 SELECT array_agg(p ORDER BY p) FROM generate_series(8, 13) p
 WHERE NOT coalesce(fav_contains((SELECT filter FROM hidden_fav WHERE user_id_group = fav_group(-2, 4)), -2, p), false);
 SELECT array_agg(p ORDER BY p) FROM generate_series(8, 13) p LEFT JOIN hidden_fav_levels h ON h.user_id_group = fav_group(-2, 4)
@@ -58,7 +57,9 @@ FROM hidden_fav_levels WHERE user_id_group = 0;
 
 -- One element is not a pair
 SELECT fav_contains(filter, 10) FROM hidden_fav;
+\set VERBOSITY terse
 SELECT fav_contains(l, 10) FROM hidden_fav_levels l;
+\set VERBOSITY default
 SELECT fav_contains(fav_add(NULL, 1), 1, 1);
 
 -- INSERT, COPY, UPDATE within a group, to another one, and of neither, DELETE, NULL
@@ -120,7 +121,7 @@ SELECT count(*) FROM hidden_fav;
 INSERT INTO hidden VALUES (1, 1), (-1, 1);
 SELECT * FROM missing_and_stale('hidden', '{-1,0,1}');
 
--- Two attachments of one source, and none of them mistaken for the other
+-- Two attachments of one source are kept apart
 SELECT fav_attach('hidden', 'user_id', 'post_id', name => 'each');
 SELECT fav_attach('hidden', 'post_id', 'user_id', share => 1000, name => 'by_post');
 SELECT fav_attach('hidden', 'user_id', 'post_id', share => 1, name => 'alone');
@@ -134,7 +135,7 @@ UNION ALL SELECT 'alone', * FROM missing_and_stale('hidden', '{-6,-5,-1,0,4,5}',
 UNION ALL SELECT 'all_of_them', * FROM missing_and_stale('hidden', '{}', 'all_of_them');
 SELECT post_id_group, fav_count(filter) = (SELECT count(*) FROM hidden) AS all FROM by_post;
 
--- Strangers share a filter, so each shared attachment has a seed of its own
+-- Users share a filter, so each shared attachment has a random seed
 SELECT count(DISTINCT seed) = 4 AS differ, bool_or(seed = 0) AS fixed
 FROM (SELECT (fav_stats(recent)).seed FROM hidden_fav_levels UNION ALL SELECT (fav_stats(recent)).seed FROM by_post_levels
 	UNION ALL SELECT (fav_stats(recent)).seed FROM alone_levels UNION ALL SELECT (fav_stats(recent)).seed FROM all_of_them_levels) s;
@@ -145,8 +146,8 @@ SELECT bool_and((fav_stats(recent)).seed = :before) AS same_seed FROM hidden_fav
 SELECT fav_detach('hidden');
 SELECT to_regclass('hidden_fav'), to_regclass('hidden_fav_levels'), count(*) FROM fav_attachments;
 
--- Hashes of pairs can be computed backwards.  User b has pairs that share their hashes with pairs
--- of user a under seed 0, where x1 and x2 are words of XXH3's secret:
+-- Hashes of pairs can be inverted.  User b has pairs whose hashes are those of pairs of user a
+-- under seed 0, where x1 and x2 are words of XXH3's secret:
 --   a = x1          hash = f(16 + (element # x2))
 --   b = x1 # 1      hash = f(16 + 2^56 + 2 * (element # x2))
 CREATE TABLE crafted (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
@@ -161,7 +162,7 @@ INSERT INTO crafted SELECT :b, of_b FROM collisions;
 INSERT INTO crafted VALUES (:a, 1);
 SELECT count(*) FILTER (WHERE fav_contains(f, :a, of_a)) AS foreseen, count(*) FILTER (WHERE fav_contains(s, :a, of_a)) AS secret
 FROM collisions, foreseen_levels f, secret_levels s;
--- user b lets go, and user a loses
+-- user b removes the pairs, and user a loses them
 INSERT INTO crafted SELECT :a, of_a FROM collisions;
 DELETE FROM crafted WHERE user_id = :b;
 SELECT count(*) FILTER (WHERE NOT fav_contains(f, :a, of_a)) AS foreseen, count(*) FILTER (WHERE NOT fav_contains(s, :a, of_a)) AS secret
@@ -198,7 +199,7 @@ SELECT fav_detach('numbers', filter::text::name) FROM fav_attachments;
 DROP TABLE numbers;
 DROP DOMAIN user_number, post_number;
 
--- Partitions, some of them with other column orders, and one that comes later
+-- Partitions, some with other column orders, and one that is created later
 CREATE TABLE parts (user_id int, post_id int, PRIMARY KEY (user_id, post_id)) PARTITION BY RANGE (user_id);
 CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (10);
 CREATE TABLE parts_mid (post_id int NOT NULL, gone text, user_id int NOT NULL);
@@ -213,13 +214,13 @@ INSERT INTO parts_high SELECT p, u FROM generate_series(25, 30) u, generate_seri
 UPDATE parts SET user_id = user_id + 10, post_id = 30 WHERE post_id = 3;
 DELETE FROM parts_mid WHERE post_id = 2;
 SELECT * FROM missing_and_stale('parts', '{-20,-1,0,9,10,11,24,25,30,31}');
--- a partition goes in the middle of a group
+-- a partition is dropped in the middle of a group
 TRUNCATE parts_mid;
 SELECT * FROM missing_and_stale('parts', '{-20,-1,0,9,10,11,24,25,30,31}');
 SELECT fav_detach('parts');
 DROP TABLE parts;
 
--- A source without a unique index: a pair may be there twice
+-- A source without a unique index: a pair may have two rows
 CREATE TABLE twice (user_id int, post_id int);
 CREATE INDEX ON twice (user_id);
 SELECT fav_attach('twice', 'user_id', 'post_id', share => 10);
@@ -249,7 +250,7 @@ SELECT * FROM missing_and_stale('names', '{0,1,5,30}', 'n3');
 SELECT fav_detach('names', filter::text::name) FROM fav_attachments;
 DROP TABLE names;
 
--- What cannot share
+-- Keys that cannot share a filter
 CREATE TABLE others (k text, e int, u uuid, i int, j int);
 SELECT fav_attach('others', 'k', 'e', share => 10);
 SELECT fav_attach('others', 'i', 'k', share => 10);

@@ -1,10 +1,10 @@
--- What an unlucky owner does to the tables of an attachment: it works, or it says what to do.
+-- Unusual changes of the tables of an attachment: each works, or the error says what to do.
 CREATE FUNCTION missing_and_stale(source regclass) RETURNS TABLE (missing bigint, stale bigint) LANGUAGE sql AS
 	$$ SELECT missing, stale FROM fav_verify(source) $$;
 CREATE FUNCTION is_active(source regclass) RETURNS boolean LANGUAGE sql AS
 	$$ SELECT active FROM fav_attachments a WHERE a.source = is_active.source $$;
 
--- A grandchild that comes to the family again, though nothing is said of it
+-- A grandchild that becomes part of the source again because its parent inherits again
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 CREATE TABLE child (PRIMARY KEY (k, e)) INHERITS (pairs);
 CREATE TABLE grandchild (PRIMARY KEY (k, e)) INHERITS (child);
@@ -18,7 +18,7 @@ SELECT * FROM missing_and_stale('pairs');
 DROP TABLE child CASCADE;
 SELECT fav_rebuild('pairs');
 
--- Tables that do not survive the same crashes
+-- Logged and unlogged tables
 ALTER TABLE pairs_fav_levels SET UNLOGGED;
 SELECT is_active('pairs');
 INSERT INTO pairs VALUES (1, 3);
@@ -42,7 +42,7 @@ SELECT is_active('pairs');
 INSERT INTO pairs VALUES (2, 5);
 SELECT * FROM missing_and_stale('pairs');
 
--- A levels table that does not say whose filters it has
+-- A levels table that does not name its source
 ALTER TABLE pairs_fav_levels ALTER recent DROP DEFAULT;
 SELECT count(*) FROM fav_attachments WHERE source = 'pairs'::regclass;
 INSERT INTO pairs VALUES (1, 6);
@@ -51,7 +51,7 @@ ALTER TABLE pairs_fav_levels ALTER recent SET DEFAULT fav_recent('pairs', '0.01'
 INSERT INTO pairs VALUES (1, 6);
 SELECT * FROM missing_and_stale('pairs');
 
--- Rules that swallow what fav_rebuild does
+-- Rules that suppress the writes of fav_rebuild
 CREATE RULE swallow AS ON INSERT TO pairs_fav_levels DO INSTEAD NOTHING;
 SELECT fav_rebuild('pairs');
 DROP RULE swallow ON pairs_fav_levels;
@@ -60,7 +60,7 @@ SELECT fav_rebuild('pairs');
 DROP RULE swallow ON pairs_fav_levels;
 SELECT * FROM missing_and_stale('pairs');
 
--- While pairs wait for the end of the transaction: the extension moves, the owner changes, a trigger goes
+-- While pairs wait for the end of the transaction: the extension moves, the owner changes, a trigger is dropped
 ALTER TABLE pairs DISABLE TRIGGER pairs_fav_levels_statement;
 CREATE SCHEMA elsewhere;
 BEGIN;
@@ -99,7 +99,7 @@ DROP OWNED BY fav_heir;
 DROP ROLE fav_heir;
 DROP SCHEMA elsewhere;
 
--- While pairs wait: an index that makes them unique only now, and a partition that was away
+-- While pairs wait: a new unique index, and a partition that is attached again
 CREATE TABLE pairs (k int, e int) PARTITION BY LIST (k);
 CREATE INDEX ON pairs (k, e);
 SELECT fav_attach('pairs', 'k', 'e');
@@ -132,7 +132,7 @@ SELECT * FROM missing_and_stale('pairs');
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 
--- A middle that becomes empty, and then takes elements again
+-- A middle that becomes empty, and then gets elements again
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 INSERT INTO pairs SELECT 1, i FROM generate_series(1, 1000) i;
 SELECT fav_attach('pairs', 'k', 'e');
@@ -142,21 +142,21 @@ INSERT INTO pairs SELECT 1, i FROM generate_series(3001, 3200) i;
 INSERT INTO pairs VALUES (1, 5000);
 SELECT * FROM missing_and_stale('pairs');
 
--- A levels table that loses its key breaks nobody else's view
+-- A levels table without its key does not break fav_attachments
 ALTER TABLE pairs_fav_levels DROP COLUMN k CASCADE;
 SELECT is_active('pairs');
 INSERT INTO pairs VALUES (1, 5001);
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 
--- A function of the owner's own, and an extension that goes while pairs wait
+-- A function of the owner, and an extension that is dropped while pairs wait
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 SELECT fav_attach('pairs', 'k', 'e');
 CREATE FUNCTION fav_contains(l pairs_fav_levels, elements bigint[]) RETURNS boolean LANGUAGE sql AS
 	'SELECT bool_and(fav_contains(l, e)) FROM unnest(elements) e';
 SELECT fav_detach('pairs');
 DROP FUNCTION fav_contains(pairs_fav_levels, bigint[]);
--- one key can be built anew whatever its levels are
+-- the filter of one key can be rebuilt whatever its levels are
 INSERT INTO pairs VALUES (1, 1);
 UPDATE pairs_fav_levels SET recent = (SELECT fav_agg(i) FROM generate_series(1, 1000) i);
 SELECT fav_rebuild('pairs', '1');
@@ -173,7 +173,7 @@ SET client_min_messages = warning;
 DROP TABLE pairs, pairs_fav_levels CASCADE;
 RESET client_min_messages;
 
--- Attaching within a statement that writes the source, and beside a function that looks like ours
+-- Attaching within a statement that writes the source, and beside a similar function
 CREATE TABLE pairs (k int, e int, PRIMARY KEY (k, e));
 WITH a AS MATERIALIZED (SELECT fav_attach('pairs', 'k', 'e')) INSERT INTO pairs SELECT 1, i FROM a, generate_series(1, 10) i;
 CREATE FUNCTION fav_recent(regclass, text, text, int) RETURNS fav LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''not ours''; RETURN NULL; END';
@@ -184,7 +184,7 @@ SELECT fav_detach('pairs');
 DROP FUNCTION fav_recent(regclass, text, text, int);
 DROP TABLE pairs;
 
--- An equality of the writer's own for the domain of a key
+-- A writer with an equality operator for the domain of the key
 CREATE DOMAIN user_number AS int;
 CREATE FUNCTION never(user_number, user_number) RETURNS boolean LANGUAGE sql AS 'SELECT false';
 CREATE OPERATOR = (LEFTARG = user_number, RIGHTARG = user_number, FUNCTION = never);
@@ -202,7 +202,7 @@ DROP OPERATOR = (user_number, user_number);
 DROP FUNCTION never;
 DROP DOMAIN user_number;
 
--- Elements that can be crafted to share a hash get a seed that cannot be foreseen.
+-- Kinds of elements for which hash collisions can be crafted get a random seed.
 CREATE TABLE pairs (k int, i int, t text, u uuid, b bytea, PRIMARY KEY (k, i));
 SELECT count(fav_attach('pairs', 'k', c::name, name => ('by_' || c)::name)) FROM unnest('{i,t,u,b}'::text[]) c;
 INSERT INTO pairs VALUES (1, 1, 'one', '00000000-0000-0000-0000-000000000001', '\x01');

@@ -11,8 +11,8 @@ CREATE DOMAIN scores AS int[];
 CREATE TYPE pair_of_int AS (a int, b int);
 CREATE DOMAIN domain_of_pair AS pair_of_int;
 
--- How often filters and source disagree about two keys and two elements, in either way of
--- reading; and the levels table about the type of the key.
+-- The number of differences between filters and source for two keys and two elements, in both
+-- ways of reading; and whether the levels table has the type of the key.
 CREATE FUNCTION differences() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN (SELECT count(*) FROM candidates c LEFT JOIN pairs_fav f ON f.k = c.k LEFT JOIN pairs_fav_levels l ON l.k = c.k,
@@ -100,8 +100,8 @@ SELECT type, try('int', type, '1', '2', e1, e2) AS differences FROM (VALUES
 ) v (type, e1, e2);
 SELECT try('text', 'text', 'ann', 'bob', 'x', 'y') AS differences;
 
--- A nondeterministic collation, where the server has ICU: keys are the same if the collation
--- says so, elements if their bytes are.
+-- A nondeterministic collation, if the server has ICU: keys are equal if the collation says so,
+-- elements if their bytes are equal.
 DO $$
 BEGIN
 	CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
@@ -136,7 +136,7 @@ BEGIN
 	DROP COLLATION any_case;
 END $$;
 
--- Keys that are equal and do not look the same have one filter
+-- Equal keys with different text forms have one filter
 CREATE TABLE pairs (k numeric, e int);
 CREATE INDEX ON pairs (k, e);
 SELECT fav_attach('pairs', 'k', 'e');
@@ -161,14 +161,14 @@ SELECT keys, elements, missing, stale FROM fav_verify('pairs');
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 
--- A generated column changes without a trigger, when its expression does
+-- A generated column can change without a trigger, when its expression changes
 CREATE TABLE pairs (u int, p int, k int GENERATED ALWAYS AS (u % 3) STORED, e int GENERATED ALWAYS AS (p * 2) STORED);
 SELECT fav_attach('pairs', 'k', 'p');
 SELECT fav_attach('pairs', 'u', 'e');
 DROP TABLE pairs;
 CREATE TABLE pairs (k int, e int, u int, PRIMARY KEY (k, e));
 SELECT fav_attach('pairs', 'k', 'e');
--- also in a child, which PostgreSQL itself refuses since 16
+-- also in a child (PostgreSQL itself refuses that since 16)
 DO $$
 BEGIN
 	CREATE TABLE child (k int NOT NULL, e int GENERATED ALWAYS AS (u * 2) STORED NOT NULL, u int);
@@ -191,7 +191,7 @@ EXCEPTION WHEN feature_not_supported THEN
 	RETURN;
 END $$;
 
--- What cannot be
+-- Columns that cannot be attached
 CREATE TABLE pairs (k int PRIMARY KEY, e numeric, c char(3), f float8, j json, b bool, g point, r pair_of_int, d domain_of_pair, i bigint);
 SELECT fav_attach('pairs', 'k', 'e');
 SELECT fav_attach('pairs', 'k', 'c');
@@ -216,8 +216,8 @@ SELECT fav_attach(0, 'k', 'i');
 SELECT to_regclass('pairs_fav'), to_regclass('pairs_fav_levels'), count(*) FROM fav_attachments;
 DROP TABLE pairs;
 
--- A key that is written with more digits than its column takes is another key, or none.  Either
--- way fav_rebuild comes to an end.
+-- A key with more digits than its column stores is another key, or none.  fav_rebuild ends in
+-- both cases.
 CREATE FUNCTION ends(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE query;
@@ -249,7 +249,7 @@ SELECT l."User", "Odd ""schema".fav_contains(l, 2) AS two, "Odd ""schema".fav_co
 SELECT fav_rebuild('"Odd ""schema"."Hidden Posts"', '1', 'Hidden Posts_fav');
 SELECT missing, stale FROM fav_verify('"Odd ""schema"."Hidden Posts"');
 SELECT fav_detach('"Odd ""schema"."Hidden Posts"');
--- words of SQL, a backslash, a percent sign; columns that are called as ours are
+-- SQL keywords, a backslash, a percent sign; columns with the names of ours
 CREATE TABLE "select" ("order" int, levels text, element int, k int, l int, PRIMARY KEY ("order", levels));
 SELECT fav_attach('"select"', 'order', 'levels', name => 'a\b%s''$fav$');
 INSERT INTO "select" VALUES (1, 'x'), (1, 'y');
@@ -258,7 +258,7 @@ SELECT "order", fav_contains(l, 'x') AS x, fav_contains(l, 'y') AS y FROM "a\b%s
 SELECT missing, stale FROM fav_verify('"select"', 'a\b%s''$fav$');
 SELECT fav_detach('"select"');
 DROP TABLE "select";
--- names as long as names can be: all of them are cut to fit
+-- names of the maximal length: derived names are truncated
 CREATE TABLE a_table_with_a_name_that_is_as_long_as_a_name_can_be_in_postgre (k int, e int, PRIMARY KEY (k, e));
 SELECT fav_attach('a_table_with_a_name_that_is_as_long_as_a_name_can_be_in_postgre', 'k', 'e');
 SELECT fav_attach('a_table_with_a_name_that_is_as_long_as_a_name_can_be_in_postgre', 'k', 'e',
@@ -306,7 +306,7 @@ SELECT fav_detach('pairs');
 DROP TABLE pairs;
 DROP DOMAIN feeling;
 
--- fav_rebuild reads a key as its column does.  The filter of the key is emptied, then rebuilt.
+-- fav_rebuild reads a key as its column would.  The filter of the key is emptied, then rebuilt.
 CREATE FUNCTION rebuilt(type text, key text) RETURNS TABLE (k text, rebuilt boolean) LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE format('CREATE TABLE pairs (k %s, e int, PRIMARY KEY (k, e))', type);
@@ -326,14 +326,14 @@ SELECT * FROM rebuilt('char(4)', 'ab');
 SELECT * FROM rebuilt('varchar(4)', 'ab');
 DROP FUNCTION rebuilt;
 DROP DOMAIN price;
--- what the column would not take, it does not either
+-- a value that the column refuses is an error
 CREATE TABLE pairs (k varchar(3), e int, PRIMARY KEY (k, e));
 SELECT fav_attach('pairs', 'k', 'e');
 SELECT fav_rebuild('pairs', 'abcd');
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 
--- Levels that are not those of one filter are an error, not a no.
+-- Levels of different filters are an error, not the result false.
 SELECT fav_contains(fav_agg(i), NULL, fav_add(fav_new(), 'a'::text), 'a'::text) FROM generate_series(1, 300) i;
 SELECT fav_contains(fav_agg(i), NULL, fav_add(fav_new(), 'a'::text), 'b'::text) FROM generate_series(1, 300) i;
 SELECT fav_contains(NULL, fav_agg(i::text), fav_add(fav_new(), 7), 8) FROM generate_series(1, 300) i;

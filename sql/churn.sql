@@ -1,8 +1,8 @@
--- Churn: elements come and go, the number of live ones stays.
+-- Churn: elements are added and deleted, and the number of live elements stays the same.
 
--- 10,000 live elements; a turnover replaces all of them, 100 at a time.  Those just
--- deleted are not found, all live ones are.  For as long as the filter does not ask to
--- be rebuilt it keeps its error rate, and stays below three times what it was.
+-- 10,000 live elements; a turnover replaces all of them, 100 at a time.  Elements that were
+-- just deleted are not found, all live elements are.  Until fav_needs_rebuild is true, the
+-- filter keeps its error rate and stays below three times its first size.
 CREATE TEMP TABLE worn (turnover int, f fav);
 DO $$
 DECLARE
@@ -32,21 +32,21 @@ BEGIN
 END
 $$;
 
--- A fresh filter does not ask for a rebuild, a worn one does, and goes on asking
+-- fav_needs_rebuild is false for a fresh filter, and true and stays true for a bloated one
 SELECT turnover, fav_needs_rebuild(f) AS needs_rebuild FROM worn WHERE turnover IN (0, 20) ORDER BY turnover;
 SELECT count(*) AS took_it_back FROM worn a JOIN worn b ON b.turnover = a.turnover + 1
 WHERE fav_needs_rebuild(a.f) AND NOT fav_needs_rebuild(b.f);
 
--- However worn: of elements that never were at most 1 % are found (a fifth more is
--- allowed for chance), and fav_stats does not contradict itself
+-- Also in a bloated filter, at most 1 % of the elements that were never added are found (a
+-- fifth more is allowed for chance), and the results of fav_stats are consistent
 SELECT count(*) FILTER (WHERE 20000 - cardinality(fav_filter(f, ARRAY(SELECT generate_series(5000001, 5020000)))) > 20000 * 0.01 * 1.2) AS too_many_errors,
 	count(*) FILTER (WHERE s.estimated_error > 0.01) AS estimated_too_many,
 	count(*) FILTER (WHERE s.needs_rebuild <> fav_needs_rebuild(f) OR s.elements <> fav_count(f) OR s.bloat < 1) AS contradictions
 FROM worn, fav_stats(f) s;
 DROP TABLE worn;
 
--- One full turnover of a filter that grew from nothing: of those deleted long ago at most
--- 1 % look present again (the same as elements that never were)
+-- One full turnover of a filter that grew from nothing: at most 1 % of the elements that were
+-- deleted long ago are found, as of elements that were never added
 DO $$
 DECLARE
 	f fav := fav_add(fav_new(), ARRAY(SELECT generate_series(1, 10000)));
@@ -60,7 +60,7 @@ BEGIN
 END
 $$;
 
--- Small sets do not wear out at all: they are lists
+-- Small sets never become bloated: they are lists
 DO $$
 DECLARE
 	f fav;

@@ -1,6 +1,6 @@
--- What counts as the same element.
+-- Which values are the same element.
 
--- Integers of any width agree, and so do text and varchar
+-- Integers of any width are the same element, and so are text and varchar
 SELECT f @> 42::smallint AS "smallint", f @> 42::int AS "int", f @> 42::bigint AS "bigint",
 	42::smallint <@ f AS "smallint <@", f @> 43 AS other
 FROM (VALUES (fav_add(NULL, 42::smallint)), (fav_add(NULL, 42)), (fav_add(NULL, 42::bigint)),
@@ -18,8 +18,8 @@ CREATE DOMAIN handle AS text;
 SELECT fav_add(NULL, 42::post_id) @> 42 AS "bigint", fav_add(NULL, 'mira'::handle) @> 'mira' AS "text";
 DROP DOMAIN post_id, handle;
 
--- Kinds do not: the number 42, the texts and bytes '42', the bytes of the number,
--- of a uuid and of a pair all have different hashes (sql/kinds.sql: and cannot be mixed up)
+-- Elements of different kinds differ: the number 42, the text and the bytes '42', the bytes of
+-- the number, of a uuid and of a pair have different hashes (sql/kinds.sql: they cannot be mixed)
 CREATE TEMP TABLE kinds AS
 SELECT * FROM (VALUES
 	(1, 'number', fav_add(NULL, 42)),
@@ -34,7 +34,7 @@ SELECT count(DISTINCT substr(f::bytea, 9, 8)) AS hashes FROM kinds;
 SELECT kind, (fav_stats(f)).kind AS kind_of_filter FROM kinds ORDER BY id;
 DROP TABLE kinds;
 
--- A pair has an order, and may share either half with others
+-- The order of a pair matters, and pairs may have one number in common
 SELECT fav_contains(f, 1, 2) AS "(1,2)", fav_contains(f, 2, 1) AS "(2,1)", fav_contains(f, 1, 1) AS "(1,1)",
 	fav_contains(f, 1, 3) AS "(1,3)"
 FROM fav_add(NULL, 1, 2) f;
@@ -48,8 +48,8 @@ SELECT f @> ''::bytea AS empty_bytes, f @> '\x00'::bytea AS zero FROM (VALUES (f
 SELECT f @> '00000000-0000-0000-0000-000000000000'::uuid AS nil, f @> 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid AS max
 FROM fav_add(NULL, '00000000-0000-0000-0000-000000000000'::uuid) f;
 
--- Every length up to where the hash function changes its ways, and far beyond: all
--- found, and none mistaken for its neighbour
+-- Every length at which the hash function has a branch of its own, and longer ones: all are
+-- found, and none is taken for its neighbour
 SELECT count(*) AS texts, count(*) FILTER (WHERE NOT f @> repeat('x', n)) AS missing,
 	count(*) FILTER (WHERE f @> (repeat('x', n) || 'y')) AS wrong
 FROM (SELECT array_agg(repeat('x', n)) AS xs FROM generate_series(0, 2000, 17) n) a,
@@ -58,7 +58,7 @@ SELECT f @> repeat('long ', 200000) AS found, f @> (repeat('long ', 199999) || '
 	pg_column_size(f) < 100 AS small
 FROM fav_add(NULL, repeat('long ', 200000)) f;
 
--- Elements out of a TOAST table, compressed and not, are the same elements
+-- Elements from a TOAST table, compressed or not, are the same elements
 CREATE TEMP TABLE toasted (id int, compressed text, plain text, bytes bytea);
 ALTER TABLE toasted ALTER plain SET STORAGE EXTERNAL, ALTER bytes SET STORAGE EXTERNAL;
 INSERT INTO toasted
@@ -72,6 +72,6 @@ FROM (SELECT fav_add(fav_new(), array_agg(plain)) AS f, array_agg(compressed) AS
 		array_agg(plain || '.') AS others FROM toasted) a;
 DROP TABLE toasted;
 
--- The seed decides the hashes, not what is found
+-- The seed changes the hashes, but not what is found
 SELECT f @> 42 AS found, f @> 43 AS other, f::bytea = fav_add(NULL, 42)::bytea AS same_bytes
 FROM fav_add(fav_new(seed => -7), 42) f;

@@ -1,4 +1,4 @@
--- Filters are equal if their bytes are, wherever they are stored, in every way SQL compares values.
+-- Filters are equal if their bytes are equal, wherever they are stored and however SQL compares them.
 
 SELECT a = b AS "=", a <> b AS "<>", a < b AS "<", a <= b AS "<=", a > b AS ">", a >= b AS ">=", a IS DISTINCT FROM b AS is_distinct,
 	fav_cmp(a, b) = -fav_cmp(b, a) AS antisymmetric, (fav_hash(a) = fav_hash(b)) AS same_hash, (fav_hash_extended(a, 7) = fav_hash_extended(b, 7)) AS same_hash_extended
@@ -89,7 +89,7 @@ SELECT id FROM indexed WHERE f = fav_add(NULL, 42);
 SELECT count(*) FROM indexed WHERE f < fav_add(NULL, 42) OR f >= fav_add(NULL, 42);
 SELECT count(*) AS out_of_order FROM (SELECT f, lag(f) OVER (ORDER BY f) AS before FROM indexed) a WHERE before >= f;
 INSERT INTO indexed VALUES (0, fav_add(NULL, 7));
--- a larger one does not fit a btree, as with every type
+-- a larger one does not fit in a btree, as with every type
 DO $$
 BEGIN
 	INSERT INTO indexed SELECT -id, f FROM same WHERE way = 'large';
@@ -121,8 +121,8 @@ SELECT array_agg(DISTINCT n ORDER BY n) AS ranks FROM (SELECT dense_rank() OVER 
 SELECT count(*) FILTER (WHERE l.f IS NULL) AS without_left, count(*) FILTER (WHERE r.f IS NULL) AS without_right, count(*) AS all
 FROM (SELECT f FROM same WHERE id < 4 UNION ALL SELECT NULL) l FULL JOIN (SELECT f FROM compressed WHERE id > 2 UNION ALL SELECT NULL) r ON l.f = r.f;
 
--- Out of line, no more is loaded than tells two values apart: nothing for values of other sizes
--- or for the same value, the head for others, all for equal ones
+-- Out of line, a comparison loads only what it needs: nothing for values of different sizes or
+-- for the same TOAST value, the heads for other values, everything for equal ones
 CREATE FUNCTION toast_blocks(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
@@ -149,30 +149,30 @@ SELECT count(*) AS rows, count(DISTINCT tableoid) AS partitions FROM parted;
 SELECT id FROM parted WHERE f = fav_add(NULL, 42);
 DROP TABLE parted;
 
--- A trigger that fires only where something has changed
+-- A trigger that fires only if something has changed
 CREATE TABLE readers (id int PRIMARY KEY, hidden fav);
 CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'reader % has changed', new.id; RETURN new; END $$;
 CREATE TRIGGER tell BEFORE UPDATE ON readers FOR EACH ROW WHEN (old.hidden IS DISTINCT FROM new.hidden) EXECUTE FUNCTION tell();
 INSERT INTO readers SELECT id, f FROM same WHERE way = 'large' AND id IN (1, 3);
 INSERT INTO readers VALUES (5, fav_add(NULL, 1)), (6, NULL);
--- these are there already
+-- these elements are there already
 UPDATE readers SET hidden = hidden + 50000 WHERE id = 1;
 UPDATE readers SET hidden = hidden + 1 WHERE id = 5;
--- these are not
+-- these elements are not
 UPDATE readers SET hidden = fav_add(hidden, 1000000) WHERE id = 1;
 UPDATE readers SET hidden = fav_add(hidden, 2) WHERE id IN (5, 6);
 UPDATE readers SET hidden = NULL WHERE id = 3;
--- neither does this change anything
+-- this changes nothing either
 UPDATE readers SET hidden = NULL WHERE id = 3;
 UPDATE readers SET hidden = hidden - 1000001;
--- a table that suppresses updates without a change does so for filters too
+-- suppress_redundant_updates_trigger() works for filters, too
 CREATE TRIGGER suppress BEFORE UPDATE ON readers FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
 UPDATE readers SET hidden = hidden - 1000001;
 DROP TABLE readers;
 DROP FUNCTION tell;
 
--- A publication of a table without a key: rows are found by all of their columns.  (That they
--- are found on the other side is for t/replication.pl.)
+-- A publication of a table without a key: rows are found by all of their columns.
+-- (t/replication.pl tests that the subscriber finds them.)
 CREATE TABLE keyless (hidden fav);
 ALTER TABLE keyless REPLICA IDENTITY FULL;
 SET client_min_messages = error; -- wal_level may be too low to publish anything

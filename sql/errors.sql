@@ -1,4 +1,4 @@
--- Every refusal, with its class, what was wrong and what would be right.
+-- Every error, with its class, the value that was wrong and the range that is right.
 
 CREATE FUNCTION complaint(query text) RETURNS TABLE (complaint text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,7 +35,7 @@ SELECT complaint('SELECT fav_new(error_rate => 1e-7)');
 SELECT complaint('SELECT fav_new(region_size => 0)');
 SELECT complaint('SELECT fav_new(region_size => -1)');
 SELECT complaint('SELECT fav_new(region_size => 32)');
--- the ends of what is allowed
+-- the ends of the allowed ranges
 SELECT complaint('SELECT fav_new(1, 0.5, 1), fav_new(1, 0.5, 31), fav_new(1, 1e-6, 1), fav_new(1000000, 1e-6, 31)');
 SELECT complaint('SELECT fav_add(fav_new(1, 1e-6, r), ARRAY(SELECT generate_series(1, 1000))) FROM unnest(ARRAY[1, 31]) r');
 
@@ -51,7 +51,7 @@ SELECT complaint($$SELECT '\x01zz'::fav$$);
 SELECT complaint($$SELECT '\x0 '::fav$$);
 SELECT complaint($$SELECT '\x0100'::fav$$);
 
--- Bytes.  Where each field is: docs/FORMAT.md; small has 2 recent hashes, large has 128.
+-- Bytes.  docs/FORMAT.md says where each field is.  small has 2 recent hashes, large has 128.
 CREATE FUNCTION spoilt(value bytea, at int, bytes bytea) RETURNS TABLE (complaint text) LANGUAGE sql AS $$
 	SELECT complaint(format('SELECT %L::bytea::fav', overlay(value PLACING bytes FROM at + 1)))
 $$;
@@ -79,7 +79,7 @@ SELECT spoilt(small, 6, '\xff') FROM good;
 SELECT spoilt(fav_new()::bytea, 6, '\x01');
 SELECT spoilt(fav_new()::bytea, 1, '\x01');
 SELECT spoilt(small, 7, '\x80') FROM good;
--- each kind is legal, and so is the flag where something is deleted
+-- each kind is legal, and so is the flag in a value with tombstones
 SELECT spoilt(small, 6, kind) FROM good, unnest(ARRAY['\x01', '\x02', '\x03', '\x04', '\x05']::bytea[]) kind;
 SELECT spoilt(large, 1, '\x01') FROM good;
 -- region size, capacity, error rate
@@ -111,16 +111,16 @@ SELECT spoilt(large, 1075, '\x01') FROM good;
 SELECT regexp_replace(spoilt(large, 1076, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
 SELECT regexp_replace(spoilt(large, 1084, '\x0000000000000000'), '[0-9]{3,}', 'N', 'g') FROM good;
 SELECT regexp_replace(spoilt(large, 1084, '\xffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
--- the lists: recent unique, deleted ascending and unique, none in both
+-- the lists: recent hashes are unique, tombstones ascending and unique, no hash is in both
 SELECT spoilt(small, 8, substr(small, 17, 8)) FROM good;
 SELECT spoilt(large, length(large) - 16, substr(large, length(large) - 7, 8) || substr(large, length(large) - 15, 8)) FROM good;
 SELECT spoilt(large, length(large) - 8, substr(large, length(large) - 15, 8)) FROM good;
 SELECT spoilt(large, 8, substr(large, length(large) - 7, 8)) FROM good;
 SELECT spoilt(f, 44, substr(f, 53, 8)) FROM CAST(fav_exclude(NULL, '{1,2,3}'::bigint[]) AS bytea) f;
--- a bit more than was counted
+-- one bit more than the slice records
 SELECT regexp_replace(spoilt(large, length(large) - 8 * (fav_stats(large::fav)).tombstones - 128, '\xffffffffffffffffffffffffffffffff'), '[0-9]{3,}', 'N', 'g') FROM good;
 
--- The same through the text form, without raising where the server can (16 and later)
+-- The same through the text form, as a soft error where the server has them (16 and later)
 SELECT complaint(format('SELECT %L::fav', overlay(small PLACING '\x02' FROM 1))) FROM good;
 DO $$
 DECLARE
@@ -145,7 +145,7 @@ SELECT complaint('SELECT fav_add(f, 129) FROM full_list');
 SELECT complaint('SELECT fav_add(f, ARRAY(SELECT generate_series(100, 200))) FROM full_list');
 SELECT complaint('SELECT fav_add(f, 128), fav_del(f, 1), fav_add(fav_del(f, 1), 129) FROM full_list');
 
--- A value of 32 full slices has no room for another
+-- A value of 32 full slices cannot have another one
 CREATE TEMP TABLE full_chain AS
 SELECT ('\x01000120'::bytea || '\x8000'::bytea || '\x0100'::bytea || substr(f::bytea, 9, 1024)
 	|| '\x2000000000000000'::bytea || substr(f::bytea, 1041, 24) || '\x00000000'::bytea
@@ -155,7 +155,7 @@ FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f;
 SELECT (fav_stats(f)).slices FROM full_chain;
 SELECT complaint('SELECT fav_add(f, 129) FROM full_chain');
 
--- An extreme error rate on the wire is no trap either
+-- An extreme error rate in binary input does no harm
 SELECT complaint(format('SELECT fav_add(%L::bytea::fav, 129)', overlay(f::bytea PLACING rate FROM 1057)))
 FROM fav_add(NULL, ARRAY(SELECT generate_series(1, 128))) f, (VALUES ('\x0000000000000001'::bytea), ('\x000000000000f03f')) v (rate);
 

@@ -1,6 +1,6 @@
 -- Sets of up to 128 elements are exact, and small.
 
--- n elements: all found; none of 5,000 others; counted; at most 64 + 8n bytes
+-- n elements: all are found, none of 5,000 others is, the count is n, at most 64 + 8n bytes
 CREATE TEMP TABLE filters AS
 SELECT n, fav_add(fav_new(), ARRAY(SELECT generate_series(1, n))) AS f FROM generate_series(0, 128) n;
 SELECT count(*) AS filters,
@@ -28,19 +28,19 @@ FROM careless, generate_series(0::bigint, 99999) i;
 -- A capacity does not make a small set larger
 SELECT pg_column_size(fav_add(fav_new(capacity => 10000000), ARRAY(SELECT generate_series(1, 100)))) <= 64 + 800 AS small;
 
--- In a row of its own such a value stays inline
+-- Such a value stays in its row
 CREATE TEMP TABLE inline (hidden fav);
 INSERT INTO inline SELECT f FROM filters WHERE n = 128;
 SELECT pg_column_size(hidden) <= 64 + 8 * 128 AS small, pg_relation_size(reltoastrelid) AS toasted
 FROM inline, pg_class WHERE oid = 'inline'::regclass;
 DROP TABLE inline;
 
--- Number 129 goes where errors are possible; still it, and all others, are found
+-- Element 129 makes the first slice, where false positives are possible; all elements are found
 SELECT fav_contains_all(f, ARRAY(SELECT generate_series(1, 129))) AS found, fav_count(f) BETWEEN 127 AND 131 AS counted,
 	(fav_stats(f)).slices AS slices
 FROM (SELECT fav_add(f, 129) AS f FROM filters WHERE n = 128) a;
 
--- Deleting keeps it exact: what is left is as if nothing else had been there
+-- Deleting keeps the set exact: the result is as if the deleted elements had never been added
 WITH two_thirds AS MATERIALIZED (SELECT fav_del(f, ARRAY(SELECT generate_series(3, 128, 3))) AS f FROM filters WHERE n = 128)
 SELECT count(*) AS asked, count(*) FILTER (WHERE fav_contains(f, i) <> (i % 3 <> 0 AND i <= 128)) AS wrong
 FROM two_thirds, generate_series(1, 20000) i;

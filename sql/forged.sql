@@ -1,4 +1,4 @@
--- Forged triggers, functions and operators reach nothing that is not theirs, and crash nothing.
+-- Forged triggers, functions and operators reach no tables of others, and do not crash the server.
 \set VERBOSITY terse
 
 CREATE ROLE forged_mallory;
@@ -32,7 +32,7 @@ SELECT active FROM fav_attachments WHERE source = 'forged.c'::regclass;
 DROP TRIGGER forged ON forged.c;
 INSERT INTO forged.c VALUES (2, 'y', 4096);
 SELECT active FROM fav_attachments WHERE source = 'forged.c'::regclass;
--- also if the forged trigger is the first that is met
+-- also if the forged trigger fires first
 CREATE TABLE forged.d (k bigint, e text, n bigint, PRIMARY KEY (k, e));
 SELECT fav_attach('forged.d', 'k', 'e');
 CREATE TRIGGER a AFTER INSERT ON forged.d FOR EACH ROW
@@ -41,7 +41,7 @@ CREATE TRIGGER a AFTER INSERT ON forged.d FOR EACH ROW
 INSERT INTO forged.d VALUES (2, 'y', 4096);
 RESET ROLE;
 
--- Who may create triggers on a table does not reach the filters of another one.
+-- A role that may create triggers on one table cannot change the filters of another table.
 CREATE TABLE forged_one (k int, e int, PRIMARY KEY (k, e));
 CREATE TABLE forged_two (k int, e int, PRIMARY KEY (k, e));
 INSERT INTO forged_two VALUES (1, 1);
@@ -58,7 +58,7 @@ RESET ROLE;
 SELECT filter @> 1 AS one, filter @> 77 AS other FROM forged_two_fav;
 SELECT source, active FROM fav_attachments WHERE source::text LIKE 'forged_%' ORDER BY source::text COLLATE "C";
 SELECT fav_detach('forged_one');
--- a detach drops what fav_attach made, and leaves to its owner what somebody else made
+-- fav_detach drops the objects that fav_attach made, and no others
 CREATE FUNCTION forged_own() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER own AFTER INSERT ON forged_two FOR EACH ROW
 	WHEN ('forged_two_fav_levels'::regclass IS NOT NULL) EXECUTE FUNCTION forged_own();

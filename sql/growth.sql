@@ -1,7 +1,7 @@
--- Growing without end: nothing is lost, errors stay within the promise, space within reason.
+-- Growth: no element is lost, the error rate holds, and the size stays within bounds.
 
--- From nothing, in steps of every size, to 100,000.  At each step all elements are
--- found, and of as many others at most 1 % (a fifth more is allowed for chance).
+-- From nothing, in steps of many sizes, to 100,000.  At each step all elements are found, and
+-- at most 1 % of as many others (a fifth more is allowed for chance).
 CREATE TEMP TABLE grown (n int, f fav);
 DO $$
 DECLARE
@@ -27,7 +27,7 @@ SELECT count(*) AS steps,
 	count(*) FILTER (WHERE (fav_stats(f)).estimated_error > 0.01) AS estimated_above_the_error_rate
 FROM (SELECT n, f, 20000 - cardinality(fav_filter(f, ARRAY(SELECT generate_series(1000001, 1020000)))) AS wrong FROM grown OFFSET 0) a;
 
--- The largest lives out of line, in several slices, and is asked there
+-- The largest is out of line, has several slices, and is probed there
 SELECT count(*) AS asked, count(*) FILTER (WHERE NOT fav_contains(f, i)) AS missing
 FROM grown, generate_series(1, 100000) i WHERE n = 100000;
 SELECT (fav_stats(f)).slices BETWEEN 4 AND 10 AS slices, pg_relation_size(reltoastrelid) > 0 AS toasted
@@ -46,7 +46,7 @@ END
 $$;
 DROP TABLE grown;
 
--- With the capacity known: one slice, at most 14 bits an element at 1 %
+-- With a known capacity: one slice, at most 14 bits per element at 1 %
 CREATE TEMP TABLE known AS
 SELECT rate, fav_add(fav_new(100000, rate), ARRAY(SELECT generate_series(1, 100000))) AS f
 FROM (VALUES (0.0001::float8), (0.001), (0.01), (0.05), (0.2)) v (rate);
@@ -55,13 +55,13 @@ SELECT rate::text, (fav_stats(f)).slices AS slices, fav_contains_all(f, ARRAY(SE
 	pg_column_size(f) * 8 / 100000.0 <= bits AS within_bits
 FROM known JOIN (VALUES (0.0001::float8, 26), (0.001, 20), (0.01, 14), (0.05, 10), (0.2, 8)) v (rate, bits) USING (rate) ORDER BY rate;
 
--- Ten times as many as it was made for
+-- Ten times as many elements as the capacity
 SELECT fav_contains_all(f, ARRAY(SELECT generate_series(1, 100000))) AS all_found,
 	100000 - cardinality(fav_filter(f, ARRAY(SELECT generate_series(1000001, 1100000)))) <= 100000 * 0.01 * 1.2 AS within_the_error_rate
 FROM fav_add(fav_new(10000), ARRAY(SELECT generate_series(1, 100000))) f;
 DROP TABLE known;
 
--- From nothing to a million: at most 28 bits an element
+-- From nothing to a million: at most 28 bits per element
 CREATE TEMP TABLE million AS SELECT fav_add(fav_new(), array_agg(i)) AS f FROM generate_series(1, 1000000) i;
 SELECT pg_column_size(f) * 8 / 1000000.0 <= 28 AS within_bits, abs(fav_count(f) - 1000000) < 30000 AS counted,
 	(fav_stats(f)).estimated_error <= 0.01 AS estimated_within_the_error_rate FROM million;

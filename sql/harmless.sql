@@ -1,7 +1,7 @@
--- Installing the extension changes no query that does not mention it: whatever an untyped
--- parameter was taken for before, it is taken for after.
+-- Installing the extension changes no query that does not mention it: an untyped parameter is
+-- resolved to the same type as before.
 
--- Types of a user and of other extensions, as far as these are installed, besides the server's
+-- The types of the server, of a user, and of other extensions if these are installed
 CREATE SCHEMA harmless;
 SET search_path = public, harmless;
 SET client_min_messages = warning;
@@ -23,9 +23,9 @@ CREATE TYPE harmless.floats AS RANGE (subtype = float8);
 CREATE DOMAIN harmless.handle AS text;
 CREATE DOMAIN harmless.number AS bigint;
 
--- What does PostgreSQL take $1 for, in "$1 operator type" and in "type operator $1", and $1 and $2
--- in "$1 operator $2"?  Of which type is the result, also with a literal?  An SQLSTATE where it
--- cannot tell.
+-- Which type does PostgreSQL choose for $1 in "$1 operator type" and in "type operator $1", and for
+-- $1 and $2 in "$1 operator $2"?  Of which type is the result, also with a literal?  An SQLSTATE if
+-- it cannot choose.
 CREATE TYPE harmless.meaning AS (operator text, type text, side text, parameter text, result text);
 CREATE FUNCTION harmless.meanings(operators text[]) RETURNS SETOF harmless.meaning LANGUAGE plpgsql AS $$
 DECLARE
@@ -57,8 +57,8 @@ BEGIN
 END
 $$;
 
--- Every operator name of the extension, with it and without it.  (A variable outlives what is
--- rolled back.)
+-- Every operator name of the extension, with the extension and without it.  (A variable survives a
+-- rollback.)
 CREATE TABLE harmless.before OF harmless.meaning;
 CREATE TABLE harmless.after OF harmless.meaning;
 INSERT INTO harmless.after
@@ -84,17 +84,17 @@ SELECT array_agg(DISTINCT operator COLLATE "C") AS operators, count(*) > 3000 AS
 	count(*) FILTER (WHERE a.operator IS NULL) AS missing
 FROM harmless.before b LEFT JOIN harmless.after a USING (operator, type, side);
 
--- What had a meaning has the same one.
+-- Every expression that had a meaning has the same meaning.
 SELECT operator, side, type, b.parameter AS before, a.parameter AS after, b.result AS result_before, a.result AS result_after
 FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
 WHERE (b.parameter LIKE '{%' AND a.parameter <> b.parameter) OR (b.result !~ '^[0-9A-Z]{5}$' AND a.result <> b.result)
 ORDER BY 1, 2, 3;
 
--- What had none and has one now takes a filter
+-- Every expression that has a meaning only now has a filter as an argument
 SELECT operator, side, a.parameter, bool_and(a.result IN ('fav', 'boolean')) AS result FROM harmless.before b JOIN harmless.after a USING (operator, type, side)
 WHERE b.parameter NOT LIKE '{%' AND a.parameter LIKE '{%' GROUP BY operator, side, a.parameter ORDER BY operator COLLATE "C", side, a.parameter;
 
--- Queries that other operators would break, without those of other extensions
+-- Queries that operators with arrays or text would break (without the types of other extensions)
 RESET search_path;
 CREATE TABLE harmless.posts (id bigint, tags text[], ids bigint[], meta jsonb, key text, day date, span int4range);
 PREPARE tags AS SELECT FROM harmless.posts WHERE tags && $1;

@@ -1,8 +1,8 @@
--- A PL/pgSQL variable that holds a filter: changed in place since PostgreSQL 18, copied before.
--- Nobody can tell by the values.
+-- A PL/pgSQL variable that holds a filter is changed in place since PostgreSQL 18, and copied
+-- before.  The values are the same.
 
--- The same operations on two variables, f as it is and g in another way that copies each time:
--- the value is not the variable itself there.
+-- The same operations on two variables: f is changed in place, g is copied each time, because the
+-- argument of the call is not the variable itself.
 CREATE FUNCTION same_bytes(kind text, start fav, rounds int, spread int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	f fav := start;
@@ -43,7 +43,7 @@ BEGIN
 				ELSE f := fav_exclude(f, x, x % 7); g := fav_exclude(fav_union(g, NULL), x, x % 7);
 			END CASE;
 		END IF;
-		-- reading in between finishes what was put off
+		-- reading in between finishes the edit
 		IF i % 50 = 0 AND kind = 'bigint' THEN
 			ASSERT fav_contains(f, x) = fav_contains(g, x), format('element in round %s', i);
 			ASSERT fav_contains_any(f, ARRAY[x, x + 1]) = fav_contains_any(g, ARRAY[x, x + 1]), format('any in round %s', i);
@@ -114,7 +114,7 @@ BEGIN
 	ASSERT f IS NULL, 'NULL';
 	f := fav_exclude(f, 1);
 	ASSERT NOT fav_contains(f, 1) AND f = fav_exclude(NULL, 1), 'exclude from NULL';
-	-- elements that come from the variable
+	-- elements that are computed from the variable
 	f := fav_add(NULL, 1);
 	FOR i IN 1..300 LOOP f := fav_add(f, fav_count(f) + 1000 * i); END LOOP;
 	ASSERT fav_count(f) BETWEEN 295 AND 305, 'the variable as an element';
@@ -126,7 +126,7 @@ BEGIN
 END
 $$;
 
--- Copies stay as they were, whichever variable changes
+-- Copies do not change, whichever variable changes
 CREATE TYPE boxed AS (id int, f fav);
 DO $$
 DECLARE
@@ -157,7 +157,7 @@ BEGIN
 		all_of[1] := fav_add(all_of[1], i);
 	END LOOP;
 	ASSERT b.f = f AND r.f = f AND all_of[1] = f AND all_of[2] = h, 'changed fields';
-	-- back and forth
+	-- swapped, and through nested calls
 	h := f; f := g; g := h;
 	f := fav_add(f, 1000); g := fav_add(g, 2000);
 	ASSERT fav_contains(f, 1000) AND NOT fav_contains(f, 2000) AND fav_contains(g, 2000) AND NOT fav_contains(g, 1000) AND NOT fav_contains_any(h, ARRAY[1000, 2000]), 'swapped';
@@ -169,7 +169,7 @@ BEGIN
 END
 $$;
 
--- A change that fails leaves the variable as it was
+-- A failed change leaves the variable unchanged
 DO $$
 DECLARE
 	f fav;
@@ -190,12 +190,12 @@ BEGIN
 		BEGIN f := fav_add(fav_add(f, 7000), 'junk'); EXCEPTION WHEN invalid_text_representation THEN failed := failed + 1; END;
 		BEGIN f := fav_union(fav_add(f, 7000), fav_new(seed => 5) + 1); EXCEPTION WHEN OTHERS THEN failed := failed + 1; END;
 		ASSERT f = g, format('round %s', i);
-		-- changes in a block that fails later stay, as those of every variable do
+		-- changes in a block that fails later remain, as with every variable
 		BEGIN f := fav_add(f, 10000 + i); RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN failed := failed + 1; END;
 		ASSERT fav_contains(f, 10000 + i), 'a change before the error';
 	END LOOP;
 	ASSERT failed = 100, failed;
-	-- an empty filter has no kind after a failure either
+	-- an empty filter has no kind after a failed change
 	f := fav_new();
 	f := fav_add(f, 1); f := fav_del(f, 1);
 	BEGIN f := fav_add(f, ARRAY[1, 2 / (SELECT 0)]); EXCEPTION WHEN division_by_zero THEN NULL; END;
@@ -203,7 +203,7 @@ BEGIN
 	ASSERT f = fav_add(NULL, 'text'), 'kind';
 END
 $$;
--- also one that meets a limit: 32 slices, all full
+-- also a change that reaches a limit: 32 slices, all full
 DO $$
 DECLARE
 	f fav;
@@ -215,7 +215,7 @@ BEGIN
 		f := fav_union(f, (SELECT fav_agg(i + 1000 * s, 0.1 / (1 + s)) FROM generate_series(1::bigint, 256) i));
 	END LOOP;
 	ASSERT (fav_stats(f)).slices = 32, (fav_stats(f)).slices;
-	-- singly: the failing element is the only one that is not there
+	-- one by one: only the element that failed is missing
 	FOR i IN 1..20000 LOOP
 		g := CASE WHEN i % 1000 = 0 THEN f ELSE g END;
 		BEGIN
@@ -294,10 +294,10 @@ BEGIN
 	ASSERT f = add_out(400) AND n BETWEEN 395 AND 405, 'inout';
 	FOR i IN 401..500 LOOP f := add_sql(f, i); f := add_sql_apart(f, 100 + i); END LOOP;
 	ASSERT fav_contains_all(f, ARRAY(SELECT generate_series(1, 600))), 'sql';
-	-- a function may keep what it was given only as a copy
+	-- a function gets a copy if it keeps its argument
 	g := add_range(f, 601, 700);
 	ASSERT fav_contains(g, 650) AND NOT fav_contains(f, 650), 'argument';
-	-- queries that read the variable, again and again, with plans of both kinds
+	-- queries that read the variable repeatedly, with custom and generic plans
 	FOR i IN 701..720 LOOP
 		f := fav_add(f, i);
 		SELECT count(*) INTO n FROM generate_series(701, 720) x WHERE fav_contains(f, x);
@@ -312,7 +312,7 @@ BEGIN
 END
 $$;
 
--- A query that uses one result twice: each use has its own
+-- A query that uses one result twice: each use has its own copy
 SET plan_cache_mode = force_generic_plan;
 DO $$
 DECLARE
@@ -356,7 +356,7 @@ END
 $$;
 SELECT count(*), count(*) FILTER (WHERE f = fav_add(fav_add(NULL, ARRAY(SELECT generate_series(1, n))), ARRAY[-1, -3, -4])) AS same FROM kept;
 
--- A trigger that sets a field: what changes nothing does not write the TOAST value again
+-- A trigger that sets a field: a call that changes nothing does not write the TOAST value again
 CREATE FUNCTION add_seven() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	NEW.f := fav_add(NEW.f, 7);
@@ -397,7 +397,7 @@ $$;
 CALL in_transactions();
 SELECT count(*) FILTER (WHERE fav_contains_all(f, ARRAY(SELECT generate_series(101, -n)))) AS whole, count(*) FROM kept WHERE n < 0;
 
--- A cursor that is open on the variable sees what it was
+-- An open cursor sees the old value of the variable
 DO $$
 DECLARE
 	f fav;
@@ -418,8 +418,8 @@ BEGIN
 END
 $$;
 
--- Memory is bounded, and the changes really are in place where they can be.  (A million where that
--- takes a second; PostgreSQL 13 cannot tell.)
+-- Memory is bounded, and the changes are in place if the server supports it.  (A million changes
+-- there, because they take a second; PostgreSQL 13 does not report memory.)
 DO $$
 DECLARE
 	latest boolean := current_setting('server_version_num')::int >= 180000;

@@ -1,6 +1,7 @@
--- In and out: text, binary, bytea.  The bytes of a value are the same everywhere and for ever.
+-- Input and output: text, binary, bytea.  The bytes of a value are the same on every machine and
+-- server version.
 
--- A few values, byte for byte.  If one of these changes, every filter on every disk is lost.
+-- Some values, byte for byte.  If one of them changes, every stored filter is lost.
 SELECT fav_new();
 SELECT fav_new(1000000, 0.001, 10, 42);
 SELECT fav_add(NULL, 42);
@@ -14,7 +15,7 @@ SELECT fav_add(fav_new(seed => 1), 42);
 SELECT n AS length, substr(fav_add(NULL, repeat('x', n))::text, 19, 16) AS hash
 FROM unnest(ARRAY[1, 3, 4, 8, 9, 16, 17, 128, 129, 240, 241, 1024, 1025, 100000]) n;
 
--- Larger ones, by their sum: slices, deletes, growth, other parameters
+-- Larger values, by their checksums: slices, deletes, growth, other parameters
 CREATE TEMP TABLE pinned AS
 SELECT * FROM (VALUES
 	(1, '128', fav_add(fav_new(), ARRAY(SELECT generate_series(1, 128)))),
@@ -31,7 +32,7 @@ SELECT * FROM (VALUES
 	(12, '100,000', fav_add(fav_new(), ARRAY(SELECT generate_series(1, 100000))))) v (id, name, f);
 SELECT name, length(f::bytea) AS bytes, md5(f::bytea) FROM pinned ORDER BY id;
 
--- The three forms are one
+-- The three forms are equivalent
 SELECT count(*) AS filters,
 	count(*) FILTER (WHERE f::text <> f::bytea::text) AS text_is_not_bytea,
 	count(*) FILTER (WHERE fav_send(f) <> f::bytea) AS binary_is_not_bytea,
@@ -54,12 +55,12 @@ TRUNCATE copied;
 \copy copied FROM 'results/io.data'
 SELECT count(*) AS filters, count(*) FILTER (WHERE p.f::bytea <> c.f::bytea) AS different FROM pinned p JOIN copied c USING (name);
 
--- What came in works on
+-- Values that were read can be used and changed
 SELECT fav_contains_all(f, ARRAY(SELECT generate_series(2, 10000, 2))) AS found, fav_contains_any(f, ARRAY(SELECT generate_series(1, 10000, 2))) AS deleted,
 	md5(fav_add(f, 1)::bytea) = (SELECT md5(fav_add(p.f, 1)::bytea) FROM pinned p WHERE name = 'half deleted') AS same
 FROM copied WHERE name = 'half deleted';
 
--- Binary input is checked like all other input: bytea has the same form on the wire
+-- Binary input is checked like all other input (bytea has the same form on the wire)
 CREATE TEMP TABLE wire (bytes bytea);
 CREATE TEMP TABLE arrived (f fav);
 INSERT INTO wire VALUES (fav_add(NULL, 42)::bytea);

@@ -1,7 +1,7 @@
--- A filter knows what it holds: every call gives the right answer or names both kinds.
+-- A filter knows its kind: every call gives the right result, or an error that names both kinds.
 
--- A filter of each kind in each way it is kept: in its row without slices, with slices, out of
--- line.  Number 42 is in each, number 43 is not.
+-- A filter of each kind, stored in each way: in its row without slices, with slices, out of line.
+-- Each contains 42 and not 43.
 CREATE TABLE kinds (size text, kind text, f fav);
 INSERT INTO kinds
 SELECT size, kind, f FROM (VALUES ('small', 1), ('sliced', 300), ('large', 30000)) s (size, n),
@@ -18,7 +18,7 @@ SELECT size, array_agg(DISTINCT (fav_stats(f)).slices > 0) AS slices, bool_or(pg
 FROM kinds WHERE kind NOT IN ('empty', 'NULL') GROUP BY size ORDER BY size;
 SELECT kind, array_agg(DISTINCT (fav_stats(f)).kind) AS kinds FROM kinds GROUP BY kind ORDER BY kind;
 
--- Every element in every call.  An answer is what the call gives for 42 and for 43, or an SQLSTATE.
+-- Every kind of element in every call.  An answer is the result for 42 and for 43, or an SQLSTATE.
 CREATE TABLE elements (element text, present text, absent text);
 INSERT INTO elements VALUES
 	('bigint', '42::bigint', '43::bigint'),
@@ -70,11 +70,11 @@ FROM answers WHERE size = 'small' GROUP BY kind, element ORDER BY kind COLLATE "
 SELECT kind AS filter, element, error FROM answers WHERE error IS NOT NULL GROUP BY 1, 2, 3 ORDER BY kind COLLATE "C", element COLLATE "C", error;
 \pset format aligned
 
--- Filters with slices, in the row and out of line, give the same answers
+-- Filters with slices, in the row and out of line, give the same results
 SELECT other.* FROM answers small JOIN answers other USING (kind, element, call)
 WHERE small.size = 'small' AND other.answer IS DISTINCT FROM small.answer;
 
--- Row after row, where a filter out of line comes from a cache
+-- Row after row: a filter out of line comes from the cache
 SELECT size, count(*) FILTER (WHERE fav_contains(f, i)) AS numbers, count(*) FILTER (WHERE fav_contains(f, i::text)) AS texts,
 	count(*) FILTER (WHERE i::text <@ f) AS contained, count(*) FILTER (WHERE fav_contains_any(f, ARRAY[i::text])) AS "any"
 FROM kinds, generate_series(1000::bigint, 1299) i WHERE kind = 'bigint' AND size <> 'small' GROUP BY size ORDER BY size;
@@ -110,21 +110,21 @@ EXECUTE contains(NULL, 'pair');
 EXECUTE change('junk', 'bigint');
 EXECUTE change('junk', 'uuid');
 DEALLOCATE ALL;
--- there is no fav - text, and arrays must say what they are
+-- there is no fav - text, and arrays need a type
 \set VERBOSITY terse
 SELECT f - '42' FROM kinds;
 SELECT fav_contains_any(f, '{42}') FROM kinds;
 \set VERBOSITY default
 
--- Every function that takes elements, with what a driver may send for a number, an array or a
--- uuid, as a literal and as a parameter: never is something taken for another thing in silence.
+-- Every function of elements, with all that a driver may send for a number, an array or a uuid, as
+-- a literal and as a parameter: nothing is silently taken for something else.
 CREATE TABLE untyped (call text, expression text);
 INSERT INTO untyped VALUES
 	('contains', 'fav_contains(f, E)'), ('add', 'fav_count(fav_add(f, E)) - coalesce(fav_count(f), 0)'), ('del', 'fav_count(fav_del(f, E)) - coalesce(fav_count(f), 0)'),
 	('exclude', 'fav_contains(fav_exclude(f, E), E)'), ('@>', 'f @> E'), ('<@', 'E <@ f'), ('+', 'fav_count(f + E) - coalesce(fav_count(f), 0)'), ('-', 'f - E'),
 	('any', 'fav_contains_any(f, E)'), ('all', 'fav_contains_all(f, E)'), ('filter', 'fav_filter(f, E)'),
 	('pair', 'fav_contains(f, E, E)'), ('add pair', 'fav_count(fav_add(f, E, E)) - coalesce(fav_count(f), 0)'), ('levels', 'fav_contains(NULL, NULL, f, E)'), ('union', 'fav_count(fav_union(f, E))');
--- the parameter is known only when the statement runs, so a plan must not depend on it
+-- a generic plan must not depend on the parameter
 CREATE FUNCTION untyped_answer(kind text, expression text, element text, way text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	answer text;
@@ -153,12 +153,12 @@ SELECT kind AS filter, element, max(answer) FILTER (WHERE call = 'contains') AS 
 	max(answer) FILTER (WHERE call = 'levels') AS levels, max(answer) FILTER (WHERE call = 'pair') AS pair, max(answer) FILTER (WHERE call = 'add pair') AS "add pair"
 FROM untyped_answers WHERE way = 'parameter' GROUP BY kind, element ORDER BY kind COLLATE "C", element COLLATE "C";
 SELECT call, element, array_agg(DISTINCT answer COLLATE "C") AS answers FROM untyped_answers WHERE call IN ('-', 'any', 'all', 'filter', 'union') AND way = 'parameter' GROUP BY call, element ORDER BY call COLLATE "C", element COLLATE "C";
--- a literal is what a parameter is
+-- literals and parameters give the same results
 SELECT l.kind, l.call, l.element, l.answer AS literal, p.answer AS parameter FROM untyped_answers l JOIN untyped_answers p USING (kind, call) WHERE l.way = 'literal' AND p.way = 'parameter'
 	AND l.element IS NOT DISTINCT FROM p.element AND l.answer <> p.answer ORDER BY 1, 2, 3;
 -- an array without a type does not become an element of type text
 SELECT fav_add(NULL, '{44,45,46}');
--- a text in braces is an element where it cannot have lost its type, and in an array
+-- a text in braces is an element if it has a type, and in an array
 CREATE TABLE braces (t text);
 INSERT INTO braces VALUES ('{a}'), ('{44,45}'), ('{}');
 SELECT bool_and(fav_add(fav_new(), t) @> t) AS added, bool_and(fav_add(fav_add(NULL, 'a'), t) @> t) AS added_to_text, bool_or(fav_del(fav_add(NULL, ARRAY[t]), t) @> t) AS deleted,
@@ -182,21 +182,21 @@ DROP TABLE braces;
 DROP FUNCTION untyped_answer;
 DROP TABLE untyped, untyped_answers;
 
--- An empty filter takes anything, and the first element decides
+-- An empty filter accepts any kind, and its first element decides
 SELECT (fav_stats(fav_add(f, 1))).kind, (fav_stats(fav_add(f, '1'))).kind, (fav_stats(fav_add(f, '{1}'::text[]))).kind,
 	(fav_stats(fav_add(f, '00000000-0000-0000-0000-000000000001'::uuid))).kind, (fav_stats(fav_add(f, '\x01'::bytea))).kind, (fav_stats(fav_add(f, 1, 2))).kind,
 	(fav_stats(fav_add(f, NULL::bigint))).kind, (fav_stats(fav_add(f, '{}'::bigint[]))).kind, (fav_stats(fav_exclude(f, 'a'))).kind
 FROM (VALUES (fav_new()), (NULL)) v (f);
 
--- A filter that has lost all its elements has lost their kind
+-- A filter without elements has no kind
 SELECT n, slices, (fav_stats(f)).kind IS NULL AS no_kind, fav_contains(f, 'a') AS contains, (fav_stats(fav_add(f, 'a'))).kind, fav_add(f, 'a') @> 'a' AS found
 FROM (SELECT n, (fav_stats(f)).slices, fav_del(f, ARRAY(SELECT generate_series(1, n))) AS f
 	FROM (VALUES (1), (200)) v (n), fav_add(fav_new(1000000), ARRAY(SELECT generate_series(1, n))) f) a ORDER BY n;
--- but not while it remembers an exclusion
+-- but a filter with tombstones has one
 SELECT (fav_stats(f)).kind, fav_count(f) AS count FROM fav_del(fav_exclude(fav_add(NULL, 1), 2), 1) f;
 SELECT fav_add(f, 'a') FROM fav_exclude(NULL, 2) f;
 
--- Aggregates: a kind for each type, none where there is no element
+-- Aggregates: the kind of the elements, or none without elements
 SELECT (fav_stats(fav_agg(i))).kind AS "bigint", (fav_stats(fav_agg(i::text))).kind AS "text", (fav_stats(fav_agg(md5(i::text)::uuid))).kind AS "uuid",
 	(fav_stats(fav_agg(int8send(i)))).kind AS "bytea", (fav_stats(fav_agg(i, i))).kind AS pair, (fav_stats(fav_agg(NULL::text))).kind AS only_null,
 	(fav_stats(fav_agg(i, 0.01))).kind AS rate, (fav_stats(fav_agg(i, NULL::bigint))).kind AS half_null
@@ -219,7 +219,7 @@ SELECT fav_union_agg(f) FROM kinds WHERE size = 'small' AND kind IN ('text', 'uu
 SELECT (fav_stats(fav_union_agg(f ORDER BY kind))).kind, (fav_stats(fav_union_agg(f ORDER BY kind DESC))).kind FROM kinds WHERE kind IN ('text', 'empty', 'NULL');
 SELECT (fav_stats(fav_union_agg(f))).kind AS none FROM kinds WHERE kind IN ('empty', 'NULL');
 
--- Levels: any of them tells the kind, empty ones do not matter
+-- Levels: any of them decides the kind, empty ones do not matter
 CREATE TABLE levels AS
 SELECT kind, base, exclusion FROM (SELECT array_agg(i) AS numbers FROM generate_series(1000::bigint, 1199) i) e, LATERAL (VALUES
 	('bigint', (SELECT fav_base(i, 0.01, 0) FROM unnest(numbers || 42::bigint) i), fav_exclude(NULL, 42)),
@@ -238,7 +238,7 @@ $$;
 SELECT kind AS filter, element, answer_levels(kind, 'fav_contains(base, NULL, fav_new(), ' || present || ')') AS in_base,
 	answer_levels(kind, 'fav_contains(base, NULL, exclusion, ' || present || ')') AS excluded
 FROM levels, elements WHERE element <> 'pair' ORDER BY kind, element COLLATE "C";
--- the same from middle, and from a filter of the three as one
+-- the same from middle, and from a stack of all three
 SELECT way, kind AS filter, element, way_answer AS answer, base_answer AS in_base
 FROM levels, elements, (VALUES
 		('middle alone', 'fav_contains(NULL, base, fav_new(), E)'), ('empty base', 'fav_contains(fav_new(), base, fav_new(), E)'),
@@ -258,17 +258,17 @@ SELECT fav_contains(base, NULL, exclusion, 1000) AS other, fav_contains(base, ba
 	fav_contains(base, fav_exclude(NULL, 42), fav_add(NULL, '42'::bigint), '42') AS added_again, fav_stack(base, NULL, exclusion) @> '42' AS stacked,
 	(SELECT fav_stack(base, NULL, exclusion) OFFSET 0) @> '42' AS copied
 FROM levels WHERE kind = 'bigint';
--- levels of different kinds are not those of one filter
+-- levels of different kinds are an error
 SELECT a.kind, b.kind, answer_levels(a.kind, format('fav_stack(base, NULL, (SELECT exclusion FROM levels WHERE kind = %L)) IS NOT NULL', b.kind)) AS recent,
 	answer_levels(a.kind, format('fav_stack(base, (SELECT base FROM levels WHERE kind = %L), fav_new()) IS NOT NULL', b.kind)) AS middle
 FROM levels a, levels b ORDER BY 1, 2;
 SELECT fav_stack(base, NULL, fav_add(NULL, 1, 2)) FROM levels WHERE kind = 'bigint';
 SELECT fav_stack(base, (SELECT base FROM levels WHERE kind = 'uuid'), NULL) FROM levels WHERE kind = 'bigint';
 SELECT fav_contains(base, (SELECT base FROM levels WHERE kind = 'uuid'), NULL, 42) FROM levels WHERE kind = 'bigint';
--- nor are levels of different seeds
+-- levels of different seeds, too
 SELECT fav_stack(base, fav_add(fav_new(seed => 1), 1), NULL) FROM levels WHERE kind = 'bigint';
 SELECT fav_contains(base, fav_add(fav_new(seed => 1), 1), NULL, 42) FROM levels WHERE kind = 'bigint';
--- NULL as recent is the empty one, and a filter with a seed of its own keeps it
+-- NULL as recent is the empty filter, and the stack keeps the seed of the other levels
 SELECT fav_contains(f, NULL, NULL, 5) AS contains, fav_contains(fav_stack(f, NULL, NULL), 5) AS stacked, fav_stack(f, NULL, NULL) = f AS same, fav_stack(NULL, f, NULL) = f AS middle,
 	fav_contains(f, NULL, NULL, 50000) AS absent, fav_contains(f, fav_exclude(fav_new(seed => 7), 5), NULL, 5) AS excluded, fav_contains(NULL, NULL, NULL, 5) AS nothing, fav_stack(NULL, NULL, NULL) IS NULL AS no_stack
 FROM (SELECT fav_base(i, 0.01, 7) FROM generate_series(1::bigint, 300) i) v (f);

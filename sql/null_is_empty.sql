@@ -1,6 +1,6 @@
 -- NULL is the empty filter, and a NULL element is no element.
 
--- So a feed needs no special case for someone who never hid anything.
+-- So a feed needs no special case for users without a filter.
 CREATE TEMP TABLE reader (id int, hidden fav);
 CREATE TEMP TABLE post (id bigint);
 INSERT INTO reader VALUES (1, NULL), (2, fav_add(NULL, 3)), (3, fav_new());
@@ -20,7 +20,7 @@ SELECT fav_contains_any(NULL, ARRAY[1, 2]) AS "any", fav_contains_all(NULL, ARRA
 SELECT fav_filter(NULL, ARRAY[1, NULL, 2]), fav_count(NULL), fav_needs_rebuild(NULL);
 SELECT NULL::fav @> 42 AS contains, 42 <@ NULL::fav AS contained;
 
--- Adding to it starts a filter with the default parameters, deleting leaves it
+-- Adding to NULL makes a filter with the default parameters, deleting from NULL gives NULL
 SELECT fav_add(NULL, 42)::bytea = fav_add(fav_new(), 42)::bytea AS element,
 	fav_add(NULL, ARRAY[1, 2])::bytea = fav_add(fav_new(), ARRAY[1, 2])::bytea AS elements,
 	fav_add(NULL, '{}'::bigint[])::bytea = fav_new()::bytea AS no_elements,
@@ -29,14 +29,14 @@ SELECT fav_add(NULL, 42)::bytea = fav_add(fav_new(), 42)::bytea AS element,
 SELECT fav_del(NULL, 42) IS NULL AS element, fav_del(NULL, ARRAY[1, 2]) IS NULL AS elements,
 	fav_del(NULL, 1, 2) IS NULL AS pair, NULL::fav - 42 IS NULL AS minus;
 
--- Excluding starts a filter too, which remembers the element and contains nothing
+-- Excluding from NULL makes a filter with a tombstone, which contains nothing
 SELECT f @> 42 AS contains, fav_count(f) AS count, (fav_stats(f)).kind, (fav_stats(f)).tombstones,
 	f::bytea = fav_exclude(fav_new(), 42)::bytea AS element,
 	fav_exclude(NULL, ARRAY[1, 2])::bytea = fav_exclude(fav_new(), ARRAY[1, 2])::bytea AS elements,
 	fav_exclude(NULL, 1, 2)::bytea = fav_exclude(fav_new(), 1, 2)::bytea AS pair
 FROM fav_exclude(NULL, 42) f;
 
--- Asking for NULL gives NULL, as everywhere in SQL
+-- Probing for NULL gives NULL, as everywhere in SQL
 SELECT fav_contains(f, NULL::bigint) IS NULL AS "bigint", fav_contains(f, NULL::text) IS NULL AS "text",
 	fav_contains(f, NULL::uuid) IS NULL AS "uuid", fav_contains(f, NULL::bytea) IS NULL AS "bytea",
 	fav_contains(f, NULL, 2) IS NULL AND fav_contains(f, 1, NULL) IS NULL AS pair,
@@ -45,7 +45,7 @@ SELECT fav_contains(f, NULL::bigint) IS NULL AS "bigint", fav_contains(f, NULL::
 	fav_filter(f, NULL::bigint[]) IS NULL AS filter
 FROM (VALUES (NULL::fav), (fav_new()), (fav_add(fav_new(), 42))) v (f);
 
--- Adding and deleting it changes nothing
+-- Adding and deleting NULL changes nothing
 SELECT count(*) AS results, count(*) FILTER (WHERE g::bytea IS DISTINCT FROM f::bytea) AS changed
 FROM (VALUES (NULL::fav), (fav_new()), (fav_add(fav_new(), 42))) v (f),
 	LATERAL (VALUES (fav_add(f, NULL::bigint)), (fav_add(f, NULL::text)), (fav_add(f, NULL::uuid)), (fav_add(f, NULL::bytea)),
@@ -58,7 +58,7 @@ FROM (VALUES (NULL::fav), (fav_new()), (fav_add(fav_new(), 42))) v (f),
 		(fav_exclude(f, NULL::bigint[])), (fav_exclude(f, NULL::text[])), (fav_exclude(f, NULL::uuid[])), (fav_exclude(f, NULL::bytea[])),
 		(fav_exclude(f, 1, NULL)), (fav_exclude(f, NULL, 1))) w (g);
 
--- What there is to say about a filter, there is not about NULL
+-- Inspecting and converting NULL gives NULL
 SELECT fav_new(NULL) IS NULL AS new, fav_stats(NULL) IS NULL AS stats,
 	NULL::fav::bytea IS NULL AS to_bytea, NULL::bytea::fav IS NULL AS from_bytea;
 SELECT count(*) AS slices FROM fav_slices(NULL);

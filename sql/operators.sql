@@ -19,7 +19,7 @@ FROM probe;
 SELECT (n + 3 - 1 + 4)::bytea = fav_add(fav_del(fav_add(n, 3), 1), 4)::bytea AS chained,
 	(n || fav_add(NULL, 3)) @> 3 AS "union" FROM probe;
 
--- No operator takes an array, and none takes text away: sql/harmless.sql says why
+-- No operator has an array as an argument, and there is no fav - text (see sql/harmless.sql)
 \set VERBOSITY terse
 SELECT n @> ARRAY[1, 2] FROM probe;
 SELECT n && ARRAY[1, 2] FROM probe;

@@ -1,4 +1,4 @@
--- Aggregates in parallel: really, and with the same bytes as in one process
+-- Parallel aggregates: the plan is parallel, and the bytes are the same as in one process
 CREATE TABLE rows AS SELECT i, i * 7919 AS n, i % 100 AS key FROM generate_series(1, 100000) i;
 CREATE TABLE filters AS SELECT i / 50 AS id, fav_agg(n) f FROM rows GROUP BY 1;
 INSERT INTO filters SELECT -1 - key, fav_agg(n) FROM rows WHERE key < 4 GROUP BY key;
@@ -41,7 +41,7 @@ SELECT
 	found BETWEEN 1000 AND 2500 AS found
 FROM parallel;
 
--- many elements, and some of them twice, in two workers
+-- many elements, some of them twice, in two workers
 CREATE TABLE many (i int, n int, key int) PARTITION BY RANGE (i);
 CREATE TABLE many1 PARTITION OF many FOR VALUES FROM (0) TO (300000);
 CREATE TABLE many2 PARTITION OF many FOR VALUES FROM (300000) TO (600001);
@@ -65,7 +65,7 @@ SET enable_sort = off;
 SELECT plan_has('SELECT key, fav_agg(n) FROM many GROUP BY key', '"Partial Mode": "Partial"') AS partial;
 CREATE TABLE sent5 AS SELECT 'partitions, hashed' AS mode, :rare, :often, :keys;
 
--- again and again from the same states
+-- repeatedly from the same states
 SET enable_material = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
@@ -77,8 +77,7 @@ FROM sent, (TABLE sent2 UNION ALL TABLE sent3 UNION ALL TABLE sent4 UNION ALL TA
 ORDER BY a.mode COLLATE "C";
 SELECT fav_count(rare::fav) AS rare, fav_count(often::fav) AS often FROM sent;
 
--- wherever the aggregate is in the plan, again and again, two of them, and also one state for
--- two aggregates
+-- in any place of the plan, repeatedly, two of them, and two aggregates with one state
 RESET enable_partitionwise_aggregate;
 RESET enable_sort;
 CREATE TABLE expected AS SELECT fav_agg(n)::bytea AS n, fav_agg(i)::bytea AS i FROM many;
@@ -103,7 +102,7 @@ PREPARE again AS SELECT a.n = e.n AS n FROM (SELECT fav_agg(n)::bytea AS n FROM 
 EXECUTE again;
 EXECUTE again;
 
--- the leader alone; without it; and with nothing to do for most of them
+-- the leader alone; without the leader; and with nothing to do for most workers
 SET max_parallel_workers = 0;
 EXECUTE again;
 RESET max_parallel_workers;
@@ -125,7 +124,7 @@ SELECT p.pairs = s.pairs AS pairs, p.texts = s.texts AS texts, p.uuids = s.uuids
 FROM kinds p, (SELECT :kinds) s;
 SET max_parallel_workers_per_gather = 2;
 
--- many small states, with hash tables that do not fit memory on both sides
+-- many small states, with hash tables that do not fit in memory on both sides
 \set groups '(SELECT md5(string_agg(f::text, \'\' ORDER BY key)) FROM (SELECT i % 20000 AS key, fav_agg(n) f FROM many WHERE i <= 100000 GROUP BY 1) g)'
 SET work_mem = '64kB';
 SET enable_hashagg = on;
@@ -138,7 +137,7 @@ SET max_parallel_workers_per_gather = 0;
 SELECT parallel = :groups AS same FROM spilled;
 SET max_parallel_workers_per_gather = 2;
 
--- what another aggregate has serialized is not a state: an error, and nothing worse
+-- the serialized state of another aggregate is an error
 CREATE AGGREGATE mixed(bigint) (sfunc = int8_avg_accum, stype = internal, combinefunc = fav_agg_combine,
 	serialfunc = int8_avg_serialize, deserialfunc = fav_agg_deserialize, finalfunc = fav_agg_final, parallel = safe);
 CREATE AGGREGATE mixed_union(bigint) (sfunc = int8_avg_accum, stype = internal, combinefunc = fav_union_combine,

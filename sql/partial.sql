@@ -43,7 +43,7 @@ SELECT fav_count(everything::fav), fav_count(many_and_few::fav), fav_count(small
 FROM combined;
 SELECT count(*) AS lost FROM (SELECT everything::fav AS f FROM combined OFFSET 0) c, generate_series(1, 320000) n WHERE NOT f @> n;
 
--- many rows, but far fewer elements
+-- many rows with far fewer elements
 SELECT (SELECT fav_agg(n % 150000)::bytea FROM piece, generate_series(1, 2)) =
 	(SELECT fav_agg(n ORDER BY n DESC)::bytea FROM generate_series(0, 149999) n) AS same;
 

@@ -1,8 +1,7 @@
--- The cache of filters that a query asks: what it keeps is bounded, however often the filter
--- changes, and every way to read a filter gives the same answers.
+-- The cache of filters that a query probes: its memory is bounded, however often the filter
+-- changes, and every way to read a filter gives the same results.
 
--- Contexts and bytes that readers hold right now; as if there were none on a server
--- that cannot tell.
+-- Memory contexts and bytes that readers have now; 0 on a server that cannot tell.
 CREATE FUNCTION reader_held(OUT contexts bigint, OUT bytes bigint) LANGUAGE plpgsql AS $$
 BEGIN
 	SELECT count(*), coalesce(sum(total_bytes), 0) INTO contexts, bytes
@@ -19,7 +18,7 @@ SELECT id, fav_add(fav_new(25000), ARRAY(SELECT id * 1000 + generate_series(1, 2
 FROM generate_series(1, 60) id;
 SELECT min(pg_column_size(hidden)) > 32768 AS out_of_line FROM reader_filters;
 
--- Another filter in every row, round after round.  All are kept while they fit the memory of a
+-- Another filter in every row, round after round.  All are kept while they fit in the memory of a
 -- hash table (a server that cannot tell says 0).
 SET hash_mem_multiplier = 1;
 SET work_mem = '4MB';
@@ -31,8 +30,8 @@ RESET work_mem;
 SELECT count(*) AS asked, count(*) FILTER (WHERE NOT fav_contains(hidden, id * 1000 + i)) AS missing
 FROM (SELECT id, hidden, i FROM reader_filters, generate_series(1, 50) i ORDER BY i, id OFFSET 0) a;
 
--- Otherwise as many are kept as fit, and one that was just loaded.  Heads are small, so there may
--- be some of them.
+-- Otherwise as many are kept as fit, and the latest one.  Heads are small, so there may be some of
+-- them, too.
 SET work_mem = '1MB';
 SELECT count(*) AS asked, max((held).bytes) < 1048576 + 50000 AS bounded
 FROM (SELECT id, hidden, i FROM reader_filters, generate_series(1, 50) i ORDER BY i, id OFFSET 0) a,
@@ -46,8 +45,8 @@ WHERE fav_contains(hidden, id * 1000 + i);
 SELECT count(*) AS asked, count(*) FILTER (WHERE NOT fav_contains(hidden, id * 1000 + i)) AS missing
 FROM (SELECT id, hidden, i FROM reader_filters, generate_series(1, 50) i ORDER BY i, id OFFSET 0) a;
 
--- If not all fit, most of those that do are found again: less than a fifth more than fit makes
--- less than half of the probes load something.  Each load is an index scan of the TOAST table.
+-- If not all fit, most of those that do are found again: with a fifth more filters than fit, less
+-- than half of the probes load something.  Each load is an index scan of the TOAST table.
 SET work_mem = '2300kB';
 CREATE FUNCTION toast_scans() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT idx_scan FROM pg_stat_xact_all_tables WHERE relid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'reader_filters'::regclass) $$;
@@ -69,7 +68,7 @@ FROM (SELECT id FROM reader_filters WHERE id IN (3, 5, 7)) o, generate_series(1,
 	LATERAL (SELECT count(*) AS found FROM generate_series(1, 200) i
 		WHERE fav_contains((SELECT hidden FROM reader_filters f WHERE f.id = o.id), o.id * 1000 + i)) s;
 
--- A row that changes between two questions of one statement's plan
+-- A row that changes between two probes of one plan
 CREATE FUNCTION reader_ask(element bigint) RETURNS boolean LANGUAGE plpgsql AS
 $$ BEGIN RETURN fav_contains((SELECT hidden FROM reader_filters WHERE id = 1), element); END $$;
 SELECT reader_ask(-1);
@@ -78,7 +77,7 @@ SELECT reader_ask(-1);
 UPDATE reader_filters SET hidden = fav_del(hidden, -1) WHERE id = 1;
 SELECT reader_ask(-1);
 
--- In place, cached, by blocks, and in memory: the same answers
+-- In place, cached, by blocks, and in memory: the same results
 CREATE TABLE reader_ways (n int, hidden fav);
 INSERT INTO reader_ways
 SELECT n, fav_del(fav_add(fav_new(1000), ARRAY(SELECT generate_series(1, n)::bigint)), ARRAY(SELECT generate_series(1, n, 5)::bigint))
@@ -90,13 +89,13 @@ SELECT n, count(*) AS asked,
 	count(*) FILTER (WHERE fav_contains(hidden, i) <> (fav_filter(hidden, ARRAY[i]) = '{}')) AS differ_filter
 FROM reader_ways, generate_series(-20::bigint, 150) i GROUP BY n ORDER BY n;
 
--- Arrays of integers are read where they lie: with and without NULLs, of any shape
+-- Arrays of integers, with and without NULLs, of any shape
 SELECT fav_filter(fav_add(NULL, ARRAY[2, 4]::bigint[]), a) FROM (VALUES
 	('{1,2,3,4,5}'::bigint[]), ('{1,2,NULL,4,5}'), ('{{1,2},{3,4}}'), ('[5:7]={1,2,3}'), ('{2,4}'), ('{}'), ('{NULL}')) v (a);
 
--- Ids in order are fetched ahead by filters too large for the processor's caches: in steps,
--- backwards, past the ends of bigint, with jumps, for two filters in turn (one with a seed), in
--- one slice and in several.  Elements are the even numbers and the ends.
+-- A filter that is too large for the processor's caches prefetches the next id: in steps,
+-- backwards, past the ends of bigint, with jumps, for two filters in turn (one with a seed), with
+-- one slice and with several.  Elements are the even numbers and the ends.
 CREATE TABLE reader_far (n int PRIMARY KEY, hidden fav);
 INSERT INTO reader_far
 SELECT n, fav_add(fav, ARRAY(SELECT 2 * generate_series(-2000, 2000)::bigint) || '{9223372036854775807,-9223372036854775808,-9223372036854775807}'::bigint[])
@@ -127,7 +126,7 @@ FROM (SELECT n, name, id, hidden, fav_contains(hidden, id) AS found
 	FROM (SELECT * FROM reader_far, reader_steps ORDER BY n, name, i OFFSET 0) q OFFSET 0) a
 GROUP BY n, name ORDER BY n, name COLLATE "C";
 
--- Two filters in turn, and the inner side of a join again and again
+-- Two filters in turn, and rescans of the inner side of a join
 SELECT count(*) AS asked, count(*) FILTER (WHERE NOT found) AS missing
 FROM (SELECT fav_contains(hidden, 2 * i) AS found FROM (SELECT * FROM reader_far, generate_series(1, 1000) i ORDER BY i, n OFFSET 0) q OFFSET 0) a;
 SELECT sum(found) AS found FROM (SELECT n FROM reader_far ORDER BY n) o, generate_series(1, 3) again,

@@ -1,6 +1,6 @@
--- A value stays below half a gigabyte, so that it can be dumped as text.  Every way to a larger
--- one is an error that says what to do.  Nothing here takes much memory: filters that would be
--- too large are known by their parameters.
+-- A value stays below half a gigabyte, so that it can be dumped as text.  Every operation that
+-- would make a larger one is an error that says what to do.  Nothing here needs much memory:
+-- parameters alone show that a filter would be too large.
 
 SELECT (fav_stats(fav_new(300000000))).capacity;
 SELECT fav_new(400000000);
@@ -8,18 +8,18 @@ SELECT fav_new(9223372036854775807);
 SELECT fav_new(50000000, 0.000001, 1);
 SELECT fav_agg(i, 0.01, 400000000) FROM generate_series(1::bigint, 3) i;
 
--- A value that was made up: its first slice would be too large
+-- A forged value whose first slice would be too large
 CREATE FUNCTION with_capacity(f fav, capacity bigint) RETURNS fav LANGUAGE sql AS
 $$ SELECT (overlay(b PLACING decode(string_agg(lpad(to_hex(capacity >> 8 * i & 255), 2, '0'), '' ORDER BY i), 'hex') FROM position(int8_le IN b)))::fav
 FROM (SELECT f::bytea AS b, '\xe803000000000000'::bytea AS int8_le) v, generate_series(0, 7) i GROUP BY b, int8_le $$;
 SELECT (fav_stats(with_capacity(fav_new(1000), 2000000000))).capacity;
 CREATE TEMP TABLE too_large AS SELECT with_capacity(fav_add(fav_new(1000), ARRAY(SELECT generate_series(1, 100))), 2000000000) AS f;
--- it is fine up to 128 elements
+-- it works up to 128 elements
 SELECT fav_count(fav_add(f, ARRAY(SELECT generate_series(101, 128)))) FROM too_large;
 SELECT fav_add(f, ARRAY(SELECT generate_series(101, 129))) FROM too_large;
 SELECT fav_union(f, fav_add(fav_new(1000), ARRAY(SELECT generate_series(101, 200)))) FROM too_large;
 SELECT fav_union_agg(f) FROM (SELECT f FROM too_large UNION ALL SELECT fav_add(fav_new(1000), ARRAY(SELECT generate_series(101, 200)))) a;
--- a variable keeps what it has
+-- a variable keeps its value
 DO $$
 DECLARE
 	f fav := (SELECT too_large.f FROM too_large);

@@ -1,7 +1,7 @@
--- Filters that live out of line: asked from a cache, or block by block, and always right.
+-- Filters out of line: probed in the cache or block by block, always with the right result.
 
--- Filters of 10 to 100,000 elements (multiples of the filter's id), a third of them
--- deleted again; a few live in the row, most in the TOAST table.
+-- Filters of 10 to 100,000 elements (multiples of the filter's id), a third of them deleted
+-- again; a few are in their row, most in the TOAST table.
 CREATE TABLE toast_filters (id int PRIMARY KEY, n int, hidden fav);
 INSERT INTO toast_filters
 SELECT id, n, fav_del(fav_add(fav_new(), ARRAY(SELECT id * generate_series(1, n))), ARRAY(SELECT id * generate_series(3, n, 3)))
@@ -10,15 +10,15 @@ SELECT count(*) FILTER (WHERE pg_column_size(hidden) < 2000) AS in_the_row,
 	count(*) FILTER (WHERE pg_column_size(hidden) > 65536) AS asked_by_blocks
 FROM toast_filters;
 
--- What each filter must say of element i: true, false, or (NULL) either
+-- The right result for element i: true, false, or NULL if both are allowed
 CREATE FUNCTION toast_truth(id int, n int, i int) RETURNS boolean IMMUTABLE LANGUAGE sql AS
 $$ SELECT CASE WHEN i % id = 0 AND i / id BETWEEN 1 AND n THEN i / id % 3 <> 0 END $$;
 
--- As a column of the scanned row: the filter stays the same for all elements
+-- A column of a row: the filter is the same for all elements
 SELECT id, count(*) AS asked, count(*) FILTER (WHERE fav_contains(hidden, i) <> toast_truth(id, n, i)) AS wrong
 FROM toast_filters, generate_series(1, 3000) i GROUP BY id ORDER BY id;
 
--- The filter changes from row to row, more of them than any cache keeps
+-- The filter changes from row to row, with more filters than the cache keeps
 SELECT count(*) AS asked, count(*) FILTER (WHERE fav_contains(hidden, i) <> toast_truth(id, n, i)) AS wrong
 FROM (SELECT id, n, hidden, i FROM toast_filters, generate_series(1, 300) i ORDER BY i, id OFFSET 0) a;
 
@@ -85,8 +85,8 @@ SELECT id, fav_contains_all(hidden, there) AS "all", fav_contains_any(hidden, de
 FROM toast_filters, LATERAL (SELECT array_agg(i) FILTER (WHERE i / id % 3 <> 0) AS there, array_agg(i) FILTER (WHERE i / id % 3 = 0) AS deleted
 	FROM generate_series(id::bigint, id * n, id) i) a ORDER BY id;
 
--- An UPDATE is seen by the next statement of its transaction, and not by a cursor
--- that was opened before; ROLLBACK takes it back
+-- The next statement of the transaction sees an UPDATE, a cursor that was opened before does
+-- not; ROLLBACK undoes it
 BEGIN;
 DECLARE before CURSOR FOR
 SELECT i, fav_contains(hidden, i) AS contains FROM toast_filters, generate_series(9, 45, 9) i WHERE id = 9 ORDER BY i;
@@ -102,7 +102,7 @@ SELECT fav_contains(hidden, 9) AS contains FROM toast_filters WHERE id = 9;
 ROLLBACK;
 SELECT i, fav_contains(hidden, i) AS contains FROM toast_filters, generate_series(9, 45, 9) i WHERE id = 9 ORDER BY i;
 
--- A change every time in a loop: never an answer from the value before
+-- A change in every step of a loop: no result comes from the old value
 DO $$
 DECLARE
 	answer boolean;
@@ -123,15 +123,15 @@ SELECT pg_relation_size(reltoastrelid) = size AS same FROM pg_class, toast_befor
 DROP TABLE toast_before, toast_filters;
 DROP FUNCTION toast_truth;
 
--- A value of some megabytes is not read for one question.  500,000 elements, a tenth
--- of them deleted, in one slice, so that block and deleted list are read one by one.
+-- A value of some megabytes is not loaded for one probe.  500,000 elements, a tenth of them
+-- deleted, in one slice, so that blocks and runs of tombstones are fetched one by one.
 CREATE TABLE toast_big (id int, f fav);
 INSERT INTO toast_big
 SELECT 1, fav_del(fav_add(fav_new(500000, 0.0001), array_agg(i)), array_agg(i) FILTER (WHERE i % 10 = 0)) FROM generate_series(1, 500000) i;
 INSERT INTO toast_big SELECT 2, fav_del(fav_add(fav_new(1000, 0.001), array_agg(i)), array_agg(i) FILTER (WHERE i % 10 = 0)) FROM generate_series(1, 200000) i;
 SELECT id, s.bytes > 700000 AS large, s.slices > 1 AS many_slices, s.tombstones > 1000 AS many_tombstones FROM toast_big, fav_stats(f) s ORDER BY id;
 
--- Few questions a statement, many statements: each answer is what the whole value says
+-- Few probes per statement, many statements: each result is that of the whole value
 DO $$
 DECLARE
 	r record;
@@ -142,7 +142,7 @@ BEGIN
 	FOR r IN SELECT id, f FROM toast_big LOOP
 		whole := r.f::bytea::fav;
 		FOR batch IN 0..149 LOOP
-			-- live and deleted ones, then some that never were
+			-- live and deleted elements, then some that were never added
 			EXECUTE format('SELECT count(*) FROM toast_big, generate_series(%s, %s, %s) i, (VALUES ($1)) v (whole)
 				WHERE id = %s AND (fav_contains(f, i) <> fav_contains(whole, i)
 					OR fav_contains(f, i) <> (i %% 10 <> 0) AND i <= 100000)',
@@ -150,7 +150,7 @@ BEGIN
 				CASE WHEN batch < 100 THEN batch * 1000 + 1 ELSE 1000000 + batch * 1000 END + 7 * 20, 7, r.id) INTO wrong USING whole;
 			ASSERT wrong = 0, format('%s wrong answers in batch %s of filter %s', wrong, batch, r.id);
 		END LOOP;
-		-- deleted ones only
+		-- deleted elements only
 		FOR batch IN 0..49 LOOP
 			EXECUTE format('SELECT count(*) FROM toast_big, generate_series(%s, %s, 10) i WHERE id = %s AND fav_contains(f, i)',
 				batch * 3010 + 10, batch * 3010 + 160, r.id) INTO wrong;
@@ -164,7 +164,7 @@ $$;
 SELECT id, count(*) AS asked, count(*) FILTER (WHERE fav_contains(f, i) <> (i % 10 <> 0)) AS wrong
 FROM toast_big, generate_series(1, 20000) i GROUP BY id ORDER BY id;
 
--- A question costs a few pages; a thousand do not cost more than the value has (twice)
+-- A probe reads a few pages; a thousand probes read at most twice the pages of the value
 CREATE FUNCTION toast_pages(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
@@ -179,7 +179,7 @@ SELECT toast_pages('SELECT fav_contains(f, 42) FROM toast_big WHERE id = 1') < 4
 DROP FUNCTION toast_pages;
 DROP TABLE toast_big;
 
--- Other ways to store it.  A filter with much room in it is mostly zeros: it compresses.
+-- Other ways to store it.  A filter with many free bits is mostly zeros, so it compresses well.
 CREATE TABLE toast_storage (way text PRIMARY KEY, small fav, large fav);
 CREATE TEMP TABLE toast_values AS
 SELECT fav_add(fav_new(3000), ARRAY(SELECT generate_series(1, 1500))) AS small,

@@ -1,7 +1,7 @@
 -- fav_union, ||, fav_union_agg
 CREATE FUNCTION series(first bigint, last bigint) RETURNS fav LANGUAGE sql IMMUTABLE AS
 	'SELECT fav_agg(i) FROM generate_series(first, last) i';
--- elements of first .. last that the filter does not find
+-- the number of elements of first .. last that the filter does not contain
 CREATE FUNCTION lost(f fav, first bigint, last bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 	'SELECT count(*) FROM generate_series(first, last) i WHERE NOT f @> i';
 
@@ -11,7 +11,7 @@ SELECT fav_count(series(1, 100) || series(101, 200)) AS about_200, lost(series(1
 SELECT lost(series(1, 5000) || series(5001, 5050), 1, 5050), lost(series(5001, 5050) || series(1, 5000), 1, 5050);
 SELECT lost(series(1, 5000) || series(4001, 9000), 1, 9000), lost(series(1, 5000) || series(4001, 30000), 1, 30000);
 
--- slices of equal geometry become one where the fill allows, others are chained
+-- slices of equal geometry are merged if the result is not too full, others are chained
 SELECT slices, error_rate, elements BETWEEN 2900 AND 3100 AS counted FROM fav_stats(
 	fav_add(fav_new(10000), ARRAY(SELECT generate_series(1, 2000))) ||
 	fav_add(fav_new(10000), ARRAY(SELECT generate_series(1001, 3000))));
@@ -22,7 +22,7 @@ SELECT slices, error_rate FROM fav_stats(series(1, 5000) || series(1, 5000));
 SELECT fav_union(NULL, NULL) IS NULL AS is_null, (NULL || series(1, 3)) @> 3 AS found, (series(1, 3) || NULL) @> 3 AS found;
 SELECT (series(1, 3) || fav_new())::text = series(1, 3)::text AS same;
 
--- what one side has deleted the other may hold
+-- one side may contain an element that the other has deleted
 WITH x AS (SELECT fav_del(series(1, 3000), ARRAY(SELECT generate_series(1, 1000))) a, series(500, 600) b)
 SELECT lost(a || b, 500, 600), lost(b || a, 500, 600), lost(a || b, 1001, 3000),
 	(SELECT count(*) FROM generate_series(1, 499) i WHERE a || b @> i) <= 15 AS deletes_hold
@@ -40,7 +40,7 @@ SELECT lost(f, 1, 1899), lost(f, 2101, 6000), lost(f, 7000, 9000),
 	(SELECT count(*) FROM generate_series(1900, 2100) i WHERE f @> i) <= 15 AS deletes_hold
 FROM x;
 
--- what cannot be united
+-- filters that cannot be united
 SELECT fav_new(seed => 1) || fav_new(seed => -2);
 SELECT fav_new(region_size => 3) || fav_new();
 SELECT fav_union_agg(f) FROM (VALUES (fav_new(seed => 1)), (fav_new())) v(f);
@@ -49,7 +49,7 @@ SELECT fav_union_agg(f) FROM (VALUES (fav_new(region_size => 5)), (series(1, 100
 -- too many slices
 SELECT fav_union_agg(series(i * 1000, i * 1000 + 300 + i * 100)) IS NULL FROM generate_series(1, 40) i;
 
--- the aggregate: a second stage over filters made elsewhere
+-- the aggregate of filters
 CREATE TABLE days AS SELECT d, series(d * 90, d * 90 + 99) f FROM generate_series(0, 99) d;
 SELECT fav_count(fav_union_agg(f)), lost(fav_union_agg(f), 0, 9009) FROM days;
 SELECT fav_union_agg(f)::bytea = series(0, 9009)::bytea AS same_as_fav_agg FROM days;
@@ -57,7 +57,7 @@ SELECT (SELECT fav_union_agg(f ORDER BY d)::bytea FROM days) = (SELECT fav_union
 SELECT fav_union_agg(f) IS NULL FROM days WHERE false;
 SELECT fav_union_agg(NULL) IS NULL FROM days;
 SELECT fav_count(fav_union_agg(CASE WHEN d < 2 THEN f END)) FROM days;
--- with slices too, in any order
+-- with slices, in any order
 INSERT INTO days SELECT 100 + d, fav_add(fav_new(20000), ARRAY(SELECT generate_series(10000 + d * 1000, 10999 + d * 1000))) FROM generate_series(0, 9) d;
 INSERT INTO days SELECT 200 + d, series(20000 + d * 1000, 20999 + d * 1000) FROM generate_series(0, 4) d;
 SELECT lost(fav_union_agg(f), 0, 9009), lost(fav_union_agg(f), 10000, 24999) FROM days;

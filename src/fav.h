@@ -67,6 +67,11 @@ typedef struct SupportRequestModifyInPlace
 } SupportRequestModifyInPlace;
 #endif
 
+/* Since 19 a tuple descriptor has to be finished. */
+#if PG_VERSION_NUM < 190000
+#define TupleDescFinalize(descriptor) ((void) (descriptor))
+#endif
+
 /* The body of an SQL function: since 14 an expression whose dependencies PostgreSQL tracks. */
 #if PG_VERSION_NUM >= 140000
 #define FAV_SQL_BODY	"RETURN %s"

@@ -56,10 +56,20 @@ static void account(FavReader *reader);
 static void
 open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 {
+	const uint8_t *start = (const uint8_t *) VARDATA_ANY(bytes);
+	size_t		available = VARSIZE_ANY_EXHDR(bytes);
 	FavProblem	problem;
 
-	if (fav_open(&reader->filter, (const uint8_t *) VARDATA_ANY(bytes),
-				 VARSIZE_ANY_EXHDR(bytes), size, &problem) != FAV_OK)
+	if (reader->is_bounded)
+	{
+		if (fav_bounded_open(&reader->bounded, start, available, size, &problem) != FAV_OK)
+			fav_raise_corrupted(&problem);
+		reader->filter.params = reader->bounded.params;
+		/* makes fav_reader_contains() call fav_reader_fetch_contains() */
+		reader->filter.tombstones = NULL;
+		return;
+	}
+	if (fav_open(&reader->filter, start, available, size, &problem) != FAV_OK)
 		fav_raise_corrupted(&problem);
 	reader->newest = reader->filter.newest;
 	fav_forget(&reader->filter, reader->now);
@@ -100,7 +110,7 @@ load_whole(FavReader *reader)
 
 	MemoryContextSwitchTo(old);
 	open_bytes(reader, whole, value_size(reader));
-	reader->is_far = value_size(reader) >= FAR_BYTES;
+	reader->is_far = value_size(reader) >= FAR_BYTES && !reader->is_bounded;
 	account(reader);
 }
 
@@ -229,6 +239,7 @@ evict(FavCache *cache, const FavReader *keep)
 	{
 		FavReader  *victim = choose_victim(cache, keep);
 
+		Assert(victim != NULL);
 		if (victim == cache->newest)
 			cache->newest = NULL;
 		(void) readers_delete(cache->readers, victim->pointer);
@@ -249,13 +260,14 @@ account(FavReader *reader)
 }
 
 static FavReader *
-make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
+make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
 {
 	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
 	FavReader  *reader = MemoryContextAlloc(own, sizeof(FavReader));
 
 	reader->cache = cache;
 	reader->context = own;
+	reader->is_bounded = is_bounded;
 	VARATT_EXTERNAL_GET_POINTER(reader->pointer, attribute);
 	reader->bytes = 0;
 	reader->fetched = 0;
@@ -269,7 +281,7 @@ make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 }
 
 static FavReader *
-cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
+cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
 {
 	struct varatt_external pointer;
 	CacheEntry *entry;
@@ -282,7 +294,7 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 	if (entry == NULL)
 	{
 		/* an error here leaves no entry; the reader's context is deleted with its parent */
-		FavReader  *reader = make_reader(cache, context, attribute);
+		FavReader  *reader = make_reader(cache, context, attribute, is_bounded);
 
 		entry = readers_insert(cache->readers, pointer, &found);
 		entry->reader = reader;
@@ -293,8 +305,9 @@ cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute)
 }
 
 static FavReader *
-local_reader(struct varlena *attribute, FavReader *local)
+local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
 {
+	local->is_bounded = is_bounded;
 	attribute = pg_detoast_datum_packed(attribute);
 	local->now = FAV_NO_PERIOD;
 	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
@@ -305,27 +318,31 @@ FavReader *
 fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute, FavReader *local)
 {
 	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
-		return cached_reader(cache, context, attribute);
-	return local_reader(attribute, local);
+		return cached_reader(cache, context, attribute, false);
+	return local_reader(attribute, false, local);
 }
 
 FavReader *
-fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, FavReader *local)
+fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, bool is_bounded,
+				FavReader *local)
 {
 	FmgrInfo   *function = fcinfo->flinfo;
 
 	if (function == NULL || !VARATT_IS_EXTERNAL_ONDISK(attribute))
-		return local_reader(attribute, local);
+		return local_reader(attribute, is_bounded, local);
 	if (function->fn_extra == NULL)
 		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavCache));
-	return cached_reader(function->fn_extra, function->fn_mcxt, attribute);
+	return cached_reader(function->fn_extra, function->fn_mcxt, attribute, is_bounded);
 }
 
 void
 fav_reader_expect(FavReader *reader, uint64 probes)
 {
-	if (!fav_reader_is_loaded(reader) &&
-		probes * reader->filter.nslices >= value_size(reader) / BLOCK_FETCH_COST)
+	bool		is_loaded = reader->is_bounded ? reader->bounded.entries != NULL :
+		fav_reader_is_loaded(reader);
+
+	if (!is_loaded && probes * (reader->is_bounded ? 1 : reader->filter.nslices) >=
+		value_size(reader) / BLOCK_FETCH_COST)
 		load_whole(reader);
 }
 
@@ -420,9 +437,30 @@ fetch_is_reported(FavReader *reader, uint64_t hash)
 	return false;
 }
 
+/* Fetches the bucket of the hash if the set is not loaded. */
+static bool
+bounded_contains(FavReader *reader, uint64_t hash)
+{
+	const FavBounded *set = &reader->bounded;
+	struct varlena *bucket;
+	bool		found;
+
+	if (set->entries == NULL && reader->fetched >= worth_loading(reader))
+		load_whole(reader);
+	if (set->entries != NULL)
+		return fav_bounded_contains(set, hash);
+	bucket = fetch(reader, FAV_BOUNDED_HEADER_SIZE + fav_bounded_bucket_offset(set, hash),
+				   FAV_BUCKET_BYTES);
+	found = fav_bucket_contains((const uint8_t *) VARDATA_ANY(bucket), hash);
+	pfree(bucket);
+	return found;
+}
+
 bool
 fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 {
+	if (reader->is_bounded)
+		return bounded_contains(reader, hash);
 	if (reader->fetched >= worth_loading(reader))
 	{
 		load_whole(reader);

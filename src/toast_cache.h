@@ -7,16 +7,20 @@
 
 #include "fav.h"
 
+#include "cache/bounded.h"
+
 /*
  * A filter to probe.  A value that is not out of line is read in place.  A value out of line is
  * in the cache of the calling function: loaded completely, or only its head, in which case each
  * probe fetches blocks from TOAST.
+ *
+ * The reader of a bounded set (fav_cache) has its parameters in `filter`, and nothing else there.
  */
 typedef struct FavReader
 {
 	/* only in the cache */
 	struct varatt_external pointer; /* the key */
-	bool		is_far;			/* loaded, and too large for the processor's nearest caches */
+	bool		is_far;			/* a loaded filter, too large for the nearest caches */
 	uint64		last_integer;	/* the last integer probed; see fav_reader_look_ahead() */
 	uint64		last_step;		/* its difference from the one before */
 
@@ -26,6 +30,8 @@ typedef struct FavReader
 	int32		now;			/* see fav_reader_forget() */
 	FavFilter	filter;			/* blocks are NULL while only the head is loaded */
 	FavMatcher	matcher;		/* of the filter */
+	bool		is_bounded;
+	FavBounded	bounded;		/* if is_bounded; entries are NULL while only the head is loaded */
 
 	/* only in the cache */
 	struct FavCache *cache;
@@ -56,8 +62,9 @@ typedef struct FavCache
 extern FavReader *fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute,
 								 FavReader *local);
 
+/* The same for an attribute of a call, which is a filter or a bounded set. */
 extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
-								  FavReader *local);
+								  bool is_bounded, FavReader *local);
 
 /* Returns the latest reader of the cache if it belongs to this attribute, or else NULL. */
 static pg_attribute_always_inline FavReader *
@@ -91,13 +98,14 @@ fav_same_reader(FunctionCallInfo fcinfo, int number)
  * is not out of line.  It is valid until the SQL function returns.
  */
 static inline FavReader *
-fav_get_reader(FunctionCallInfo fcinfo, int number, FavReader *local)
+fav_get_reader(FunctionCallInfo fcinfo, int number, bool is_bounded, FavReader *local)
 {
 	FavReader  *same = fav_same_reader(fcinfo, number);
 
 	if (same != NULL)
 		return same;
-	return fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(number), local);
+	return fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(number), is_bounded,
+						   local);
 }
 
 /* Open a value.  If it is out of line, load only its head. */
@@ -121,7 +129,7 @@ extern bool fav_reader_fetch_contains(FavReader *reader, uint64_t hash);
 /* Does the filter have a tombstone for the hash? */
 extern bool fav_reader_excludes(FavReader *reader, uint64_t hash);
 
-/* Is the whole value loaded, and not only its head? */
+/* Is the whole filter loaded, and not only its head?  Not for bounded sets. */
 static inline bool
 fav_reader_is_loaded(const FavReader *reader)
 {

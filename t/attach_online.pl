@@ -155,7 +155,7 @@ WHERE NOT (fav_contains(h, $probe) AND (p.k % 10 > 0 OR fav_contains((SELECT fil
 compare($_, 'in the end') foreach @sources;
 
 # ---------------------------------------------------------------------------------------
-# A build that waits for a transaction holds nobody up
+# A build that waits for a transaction blocks no others
 # ---------------------------------------------------------------------------------------
 
 sub start_build

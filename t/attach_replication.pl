@@ -185,7 +185,7 @@ CREATE INDEX ON seen (user_id, post_id);
 }
 my $attach = q{
 SELECT fav_attach('hidden', 'user_id', 'post_id');
-SELECT fav_attach('seen', 'user_id', 'post_id')};
+SELECT fav_attach('seen', 'user_id', 'post_id', share => 7)};
 $subscriber->safe_psql('before', $attach);
 subscribe('before', 'plain');
 subscribe('after', 'plain', $prepared);
@@ -311,7 +311,7 @@ ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES FROM (1000) TO (1000000)})
 foreach my $database (sort keys %partitions)
 {
 	$subscriber->safe_psql('postgres', "CREATE DATABASE $database");
-	$subscriber->safe_psql($database, "CREATE EXTENSION fav; $partitions{$database}; SELECT fav_attach('parts', 'k', 'e')");
+	$subscriber->safe_psql($database, "CREATE EXTENSION fav; $partitions{$database}; SELECT fav_attach('parts', 'k', 'e'" . ($database eq 'leaf' ? ', share => 3)' : ')'));
 
 	# Some servers do not close partitions after their AFTER triggers, and warn about each.  A
 	# parallel worker cannot send so many warnings.

@@ -73,9 +73,9 @@ my $hand_on = q{
 	EXCEPTION WHEN configuration_limit_exceeded THEN
 		NULL;
 	END;};
-like(run("DO \$\$ BEGIN $hand_on END \$\$"), qr/cannot follow this transaction/, 'no space when a subtransaction hands its pairs on');
+like(run("DO \$\$ BEGIN $hand_on END \$\$"), qr/cannot be kept in this transaction/, 'no space when a subtransaction hands its pairs on');
 is(run($verified), '37001|0|0', 'and all is rolled back');
-like(run("DO \$\$ BEGIN $hand_on INSERT INTO pairs VALUES (7, -5000); END \$\$"), qr/cannot follow this transaction/, 'the same before another statement');
+like(run("DO \$\$ BEGIN $hand_on INSERT INTO pairs VALUES (7, -5000); END \$\$"), qr/cannot be kept in this transaction/, 'the same before another statement');
 is(run("DO \$\$ BEGIN BEGIN $hand_on RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN INSERT INTO pairs_7 VALUES (7, -5000); END; END \$\$"),
 	'', 'the same in a block that is rolled back as a whole');
 is(run($verified), '37002|0|0', 'does no harm');

@@ -192,7 +192,7 @@ my $page = is_sent("$feed AND NOT fav_contains($filter, p.id) $latest",
 	qr/NOT public\.fav_contains\(\$1::public\.fav, id\).*ORDER BY id DESC.*LIMIT 50/, 'a page of the feed');
 is( $page, $homes[$home]->safe_psql('postgres', "SELECT p.id FROM posts p WHERE topic = 3 AND NOT fav_contains((SELECT filter FROM hidden_posts_fav WHERE user_id = 7), p.id) $latest"),
 	'it is the page that the server itself gives');
-unlike(sent("$feed AND NOT fav_contains($filter, p.id) $latest"), qr/hidden_posts_fav.*hidden_posts_fav/s, 'the filter is asked of one server');
+unlike(sent("$feed AND NOT fav_contains($filter, p.id) $latest"), qr/hidden_posts_fav.*hidden_posts_fav/s, 'one server is queried for the filter');
 is_sent("$feed AND NOT $filter @> p.id $latest", qr/OPERATOR\(public\.@>\)/, 'the operator @>');
 is_sent("$feed AND NOT p.id <@ $filter $latest", qr/OPERATOR\(public\.<@\)/, 'the operator <@');
 is_sent("SELECT p.id FROM $posts p LEFT JOIN home_$home.hidden_posts_fav_levels h ON h.user_id = 7 WHERE topic = 3 AND NOT fav_contains(h.base, h.middle, h.recent, p.id) $latest",

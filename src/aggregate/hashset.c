@@ -73,7 +73,7 @@ move_down(uint64 *to, const uint64 *from, size_t count)
 /*
  * Sorting
  *
- * Hashes are spread evenly, unless somebody chose them.
+ * Hashes are spread evenly, unless an attacker chose them.
  */
 
 /* This many hashes are sorted by insertion. */

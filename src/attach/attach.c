@@ -140,8 +140,8 @@ check_share(FavAttachment *attachment)
 }
 
 /*
- * A seed where none is given.  Different integers have different hashes, whatever the seed.
- * Others, pairs among them, can be crafted to share one, unless the seed cannot be foreseen.
+ * The default seed.  Different integers have different hashes under any seed.  For all other
+ * kinds of elements collisions can be crafted if the seed is known, so it is random.
  */
 static uint64_t
 choose_seed(FavKind kind)
@@ -160,7 +160,7 @@ advise_index(Oid source, const FavColumn *key)
 {
 	if (!fav_has_index_on_key(source, key))
 		ereport(WARNING,
-				(errmsg("table \"%s\" has no index that begins with column \"%s\"",
+				(errmsg("table \"%s\" has no btree index that begins with column \"%s\"",
 						get_rel_name(source), NameStr(key->name)),
 				 errdetail("Each delete, and each rebuild of a filter, will read the whole table."),
 				 errhint("Create an index on the columns of key and element.")));
@@ -191,6 +191,7 @@ find_source(FunctionCallInfo fcinfo, FavAttachment *new)
 {
 	new->source = fav_source_argument(fcinfo);
 	check_source(new->source);
+	fav_refuse_shard(new->source);
 	find_key(new->source, NameStr(*PG_GETARG_NAME(1)), new);
 	find_element(new->source, NameStr(*PG_GETARG_NAME(2)), new);
 	if (new->key.number == new->element.number)
@@ -233,10 +234,12 @@ fav_attach(PG_FUNCTION_ARGS)
 	key_name = new.share == 0 ? NameStr(new.key.name) :
 		makeObjectName(NameStr(new.key.name), NULL, "group");
 	check_names(new.source, key_name, levels_name);
+	fav_check_distribution(&new);
 	advise_index(new.source, &new.key);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	new.levels = fav_create_levels(&new, key_name, levels_name);
+	fav_prepare_nodes(new.source);
+	fav_create_levels(&new, key_name, levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
 	if (PG_GETARG_BOOL(7))
@@ -297,6 +300,10 @@ fav_sink(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
 	find_source(fcinfo, &new);
+	if (fav_is_distributed(new.source))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a distributed table cannot be a sink")));
 	new.params = fav_default_params();
 	if (!PG_ARGISNULL(3))
 		new.keep = read_keep(PG_GETARG_INTERVAL_P(3));
@@ -309,7 +316,7 @@ fav_sink(PG_FUNCTION_ARGS)
 
 	fav_become_owner(&role, fav_owner_of(new.source));
 	check_empty(&new);
-	new.levels = fav_create_levels(&new, NameStr(new.key.name), levels_name);
+	fav_create_levels(&new, NameStr(new.key.name), levels_name);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
 	(void) fav_attachment_of_levels(new.schema, new.levels);
@@ -319,8 +326,8 @@ fav_sink(PG_FUNCTION_ARGS)
 }
 
 /*
- * fav_detach(source, name).  The filters go, too: from the next write on they would be wrong,
- * and nobody would be told.
+ * fav_detach(source, name).  The filters are dropped, too: the next write would make them wrong
+ * without a sign of it.
  */
 Datum
 fav_detach(PG_FUNCTION_ARGS)
@@ -330,6 +337,12 @@ fav_detach(PG_FUNCTION_ARGS)
 	Oid			levels;
 	FavRole		role;
 
+	fav_check_owner(source);
+	fav_refuse_shard(source);
+
+	/* the source first, as its writers do, whichever trigger is the first to be dropped */
+	LockRelationOid(source, AccessExclusiveLock);
+	(void) find_all_inheritors(source, AccessExclusiveLock, NULL);
 	fav_check_owner(source);
 	levels = fav_choose_levels(schema, source,
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));

@@ -79,9 +79,9 @@ typedef struct FavDefinition
 {
 	Oid			source;
 	FavParams	params;			/* error rate and seed */
-	int32		share;			/* so many keys share a filter; 0: each has its own */
+	int32		share;			/* this many keys share a filter; 0: each has its own */
 	bool		is_sink;		/* the source stores no rows */
-	int64		keep;			/* a sink forgets after so many seconds; 0: never */
+	int64		keep;			/* a sink forgets after this many seconds; 0: never */
 	int64		period;			/* the seconds of a period */
 } FavDefinition;
 
@@ -115,18 +115,18 @@ typedef struct FavAttachment
 	FavColumn	element;
 	FavKind		kind;			/* of what the filters hold */
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
-	int32		share;			/* so many keys share a filter; 0: each has its own */
+	int32		share;			/* this many keys share a filter; 0: each has its own */
 	bool		is_sink;		/* the source stores no rows */
-	int64		keep;			/* a sink forgets after so many seconds; 0: never */
+	int64		keep;			/* a sink forgets after this many seconds; 0: never */
 	int64		period;			/* the seconds of a period */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
 	TypeCacheEntry *element_type;
 	TupleDesc	pair;			/* (key, element) */
-	bool		is_source_locked;	/* since the attachment was asked for */
-	bool		is_unique;		/* the source has each pair at most once, */
-	bool		is_unique_known;	/* if somebody has looked */
+	bool		is_source_locked;	/* since this use of the attachment began */
+	bool		is_unique;		/* the source has each pair at most once */
+	bool		is_unique_known;	/* is_unique is set */
 	SPIPlanPtr	plans[FAV_NQUERIES];
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;
@@ -135,7 +135,7 @@ typedef struct FavAttachment
 extern Datum fav_make_recent(const FavParams *params);
 extern void fav_set_keep(int64 seconds, FavParams *params, int64 *period);
 extern bool fav_read_definition(Oid schema, Oid levels, FavDefinition *definition);
-extern bool fav_read_when(const char *expression, bool is_of_rows, FavWhen *when);
+extern bool fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when);
 extern List *fav_read_triggers(Oid schema, Oid relation);
 
 /* columns.c: the columns of key and element */
@@ -193,7 +193,7 @@ extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int expected, 
 							 Oid *types, Datum *values);
 
 /* objects.c: the table, view, function and triggers of an attachment */
-extern Oid	fav_create_levels(const FavAttachment *attachment, const char *key_name,
+extern void fav_create_levels(FavAttachment *attachment, const char *key_name,
 							  const char *levels_name);
 extern void fav_create_readers(const FavAttachment *attachment, const char *view_name);
 extern const char *fav_choose_view_name(const char *levels);
@@ -203,6 +203,20 @@ extern void fav_create_triggers(const FavAttachment *attachment);
 extern void fav_drop_objects(Oid schema, Oid source, Oid levels);
 extern bool fav_is_active(const FavAttachment *attachment);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
+
+/* shards.c: sources that Citus has spread over servers */
+extern Oid	fav_shell(Oid relation);
+extern Oid	fav_beside(Oid relation, Oid table);
+extern Oid	fav_find_named(Datum name);
+extern bool fav_is_being_copied(Oid relation);
+extern void fav_refuse_unknown_shard(Oid relation, Oid source);
+extern bool fav_is_distributed(Oid table);
+extern void fav_refuse_shard(Oid source);
+extern void fav_check_distribution(const FavAttachment *attachment);
+extern void fav_distribute_levels(const FavAttachment *attachment, const char *key_name);
+extern void fav_prepare_nodes(Oid source);
+extern void fav_refuse_distributed(Oid source, Oid function);
+extern void fav_build_shards(const FavAttachment *attachment, bool rebuild);
 
 /* mapping.c: from a row of the source to the key of its filter, and to its hash */
 extern FavKind fav_kind_of_row(const FavAttachment *attachment);

@@ -113,8 +113,10 @@ fav_list_levels(Oid schema, Oid source)
 static bool
 are_called(Oid schema, Oid levels, const char *name)
 {
-	Oid			view = fav_view_of_levels(schema, levels);
+	Oid			view;
 
+	levels = fav_shell(levels);
+	view = fav_view_of_levels(schema, levels);
 	return strcmp(name_of(levels), name) == 0 ||
 		strcmp(OidIsValid(view) ? name_of(view) : fav_choose_view_name(name_of(levels)),
 			   name) == 0;
@@ -151,9 +153,9 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
  */
 
 /*
- * What hangs on a table of somebody else would run with the rights of the source's owner.
- * After a crash, unlogged filters of a permanent source would be empty.  Rows of a foreign
- * table change where no trigger of ours fires.
+ * Triggers and index expressions of a partition with another owner would run with the rights
+ * of the source's owner.  After a crash, unlogged filters of a permanent source would be empty.
+ * Rows of a foreign table change without our triggers.
  */
 static const FavObstacle *
 check_relation(const FavAttachment *attachment, Oid relation)

@@ -2,19 +2,19 @@
  * build.c
  *		fav_build: filters from the source in batches, while others read and write.
  *
- * The triggers are there already.  So whoever changes pairs of a key writes its filter, and
- * builds it if it is missing, before they commit.  A batch reads a range of keys in one
- * snapshot and inserts the filters that are missing.  If the insert succeeds, nobody has
- * committed a change of the filter's keys since the triggers were made; who has yet to commit
- * one will find the filter.  If somebody was faster, the batch is tried again.
+ * The triggers exist already.  So every transaction that changes pairs of a key writes the
+ * key's filter before it commits, and builds it if it is missing.  A batch reads a range of keys
+ * in one snapshot and inserts the missing filters.  If the insert succeeds, no transaction has
+ * committed a change of these keys since the triggers were created, and later ones will find the
+ * filter.  If another transaction has inserted a filter first, the batch is tried again.
  *
- * Every batch is a transaction.  What is done is seen by the filters that are there, so a
- * build that was cut short begins again and passes over them.
+ * Every batch is a transaction.  The filters themselves record the progress: a build that was
+ * interrupted starts again and skips filters that exist.
  *
- * A batch may have to wait for a filter that another transaction is writing, and it must not make
- * others wait meanwhile for those that it has written.  So it waits for a moment only, and then
- * gives up and tries fewer of them.  A batch of one filter waits as long as it takes, because it
- * has nothing that others wait for, and leaves a filter that is there then as it is.
+ * A batch may wait for a filter that another transaction is writing.  Meanwhile it must not block
+ * others with the filters that it has written.  So it waits only for a moment, and then gives up
+ * and tries fewer filters.  A batch of one filter may wait for any time, because it blocks nobody,
+ * and it leaves a filter that exists then as it is.
  *
  * A rebuild first goes through the levels table in the same way and builds each filter anew
  * under its lock.
@@ -35,7 +35,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* So many pairs are read in a batch; so many filters are rebuilt, or for so long. */
+/* The pairs that a batch reads; the filters that it rebuilds, and for how long. */
 #define BATCH_PAIRS			100000
 #define BATCH_FILTERS		1000
 #define BATCH_MILLISECONDS	100
@@ -166,7 +166,7 @@ build_batch(FavAttachment *attachment, Walk *walk)
 	}
 }
 
-/* Build the next filters of the levels table anew, until a batch has taken its time. */
+/* Rebuild the next filters of the levels table, until the time of a batch is over. */
 static void
 rebuild_batch(FavAttachment *attachment, Walk *walk)
 {
@@ -239,7 +239,7 @@ run_batch(Batch batch, Walk *walk)
 	if (attachment->levels != walk->levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("the filters of table \"%s\" were attached anew while they were built",
+				 errmsg("the filters of table \"%s\" were attached again during the build",
 						get_rel_name(attachment->source))));
 	fav_become_owner(&role, attachment->owner);
 	if (walk->size > 1)
@@ -295,8 +295,8 @@ try_batch(Batch batch, Walk *walk)
 }
 
 /*
- * All batches of a kind, each of them in a transaction at READ COMMITTED, whatever the session
- * prefers: where a batch has waited for others, it goes on with what they have committed.
+ * Run all batches of a phase, each in a transaction at READ COMMITTED, whatever the default of
+ * the session: after waiting for another transaction, a batch must see its changes.
  */
 static void
 walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
@@ -324,6 +324,24 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 	MemoryContextDelete(walk.context);
 }
 
+/* A distributed table: each shard batch by batch, and then what they are read with. */
+static void
+build_distributed(FunctionCallInfo fcinfo)
+{
+	Oid			schema = fav_schema_of_function(fcinfo);
+	Oid			source = fav_source_argument(fcinfo);
+	FavAttachment *attachment;
+	FavRole		role;
+
+	fav_check_owner(source);
+	attachment = fav_attachment_of_levels(schema, fav_choose_levels(schema, source,
+		PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1))));
+	fav_become_owner(&role, attachment->owner);
+	fav_build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
+	fav_complete(attachment);
+	fav_become_caller(&role);
+}
+
 /*
  * fav_build(source, name, rebuild)
  */
@@ -339,6 +357,12 @@ fav_build(PG_FUNCTION_ARGS)
 				 errhint("Call it outside of transaction blocks and functions.")));
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
+	if (fav_is_distributed(fav_source_argument(fcinfo)))
+	{
+		build_distributed(fcinfo);
+		SPI_finish();
+		PG_RETURN_VOID();
+	}
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
 	{
 		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);

@@ -3,11 +3,11 @@
  *		Attachments that are ready for use.
  *
  * The cache lives in one memory context.  When a table in it changes, the whole context is
- * handed to the transaction, which frees it at its end: somebody further up the stack may
+ * handed to the transaction, which frees it at its end: a function further up the stack may
  * still use an attachment.
  *
- * What is in the cache may be stale by the time it is used, unless the user holds a lock on
- * the levels table: reconciling takes that lock first.
+ * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
+ * takes that lock first.
  */
 #include "attach.h"
 
@@ -15,6 +15,7 @@
 #include "catalog/pg_inherits.h"
 #include "commands/trigger.h"
 #include "storage/lmgr.h"
+#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -131,6 +132,7 @@ prepare(Oid schema, Oid levels)
 	attachment->pair = CreateTemplateTupleDesc(2);
 	TupleDescInitEntry(attachment->pair, 1, "key", attachment->key.type, -1, 0);
 	TupleDescInitEntry(attachment->pair, 2, "element", attachment->element.type, -1, 0);
+	TupleDescFinalize(attachment->pair);
 	MemoryContextSwitchTo(old);
 	return attachment;
 }
@@ -167,8 +169,8 @@ fav_attachment_of_levels(Oid schema, Oid levels)
 
 /*
  * Lock the source with its partitions and children before it is read as its owner, and check
- * that none of them was given to somebody else in the meantime.  Once for each use of an
- * attachment: the executor locks them anyway.
+ * that none of them has got another owner in the meantime.  Once for each use of an attachment:
+ * the executor locks them anyway.
  */
 void
 fav_lock_source(FavAttachment *attachment)
@@ -188,7 +190,7 @@ fav_lock_source(FavAttachment *attachment)
 		if (now.owner != attachment->owner)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("table \"%s\" has changed its owner while its filters were behind",
+					 errmsg("owner of table \"%s\" changed while its filters were being written",
 							get_rel_name(attachment->source))));
 	}
 	attachment->is_source_locked = true;
@@ -219,14 +221,25 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 	FavAttachment *attachment;
 	FavDefinition definition;
 
-	if (!fav_read_when(trigger->tgqual, is_of_rows, when))
+	if (fav_is_being_copied(relation))
+		return NULL;
+	if (!fav_read_when(relation, trigger->tgqual, is_of_rows, when))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("trigger \"%s\" was not made by fav_attach", trigger->tgname),
 				 errhint("Drop the trigger.")));
+	if (!OidIsValid(when->levels))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
+						trigger->tgname, get_rel_name(relation)),
+				 errhint("Give their table its name back, or drop the triggers.")));
 	if (fav_read_definition(schema, when->levels, &definition) &&
 		!fav_is_in_family(relation, definition.source))
+	{
+		fav_refuse_unknown_shard(relation, definition.source);
 		return NULL;
+	}
 	attachment = fav_attachment_of_levels(schema, when->levels);
 	if (is_of_rows)
 		check_columns(attachment, trigger, relation, when);
@@ -293,8 +306,8 @@ fav_source_argument(FunctionCallInfo fcinfo)
 }
 
 /*
- * The attachment that (source, ..., name) mean, for the owner of the source.  Locks keep both
- * tables from being handed to somebody else.
+ * The attachment of the arguments (source, ..., name), for the owner of the source.  Locks keep
+ * the owner of both tables from being changed.
  */
 FavAttachment *
 fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
@@ -309,6 +322,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	fav_check_owner(source);
 	LockRelationOid(source, AccessShareLock);
 	fav_check_owner(source);
+	fav_refuse_distributed(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);

@@ -1,20 +1,19 @@
 /*
  * collect.c
- *		The triggers: collect the pairs that were touched, and say when to reconcile.
+ *		The triggers: collect the pairs that were touched, and start to reconcile.
  *
- * A collection is a set of pairs (key, element) of one attachment, and says nothing but
- * "look these up".  It has no order, no counts and no signs, so events may come in any
- * order, twice, or for rows that are gone again.  It is a tuplestore, which goes to disk
- * when it outgrows work_mem.
+ * A collection is a set of pairs (key, element) of one attachment that have to be looked up.
+ * It has no order, no counts and no signs, so events may come in any order, twice, or for rows
+ * that are deleted again.  It is a tuplestore, which goes to disk when it exceeds work_mem.
  *
  * A collection belongs to the subtransaction that made it.  Reconciling empties
- * collections of the current subtransaction only.  When a subtransaction ends well, what
- * it has left goes to its parent; when it is rolled back, its collections go with it,
- * because its changes of the source and of the filters are both undone.
+ * collections of the current subtransaction only.  When a subtransaction commits, its
+ * collections pass to its parent; when it is rolled back, they are dropped, because its
+ * changes of the source and of the filters are both undone.
  *
- * The statement trigger reconciles what its source collected.  Not every row event is
- * followed by one: there is none for logical replication, for statements on a partition
- * that was made later, and for statements cut short by a row limit.  So whatever is left is
+ * The statement trigger reconciles the pairs of its source.  Not every row event is followed
+ * by one: there is none for logical replication, for statements on a partition that was
+ * created later, and for statements that a row limit ends early.  So the remaining pairs are
  * reconciled before commit.  It never happens in between: a collection is sorted, so that
  * a statement locks its keys in one order, and two statements cannot deadlock.
  *
@@ -42,13 +41,13 @@
 typedef struct Collection
 {
 	FavAttachment *attachment;	/* as it was when the collection began */
-	Oid			function;		/* fav_collect, which tells where the extension is */
+	Oid			function;		/* fav_collect, to find the schema of the extension */
 	int			nest_level;		/* of the subtransaction that it belongs to */
-	bool		is_open;		/* takes pairs; not so while it is being reconciled */
-	bool		is_broken;		/* has lost pairs, when a disk was full */
-	bool		is_unique;		/* the source had each pair but once when pairs were removed */
+	bool		is_open;		/* accepts pairs; false while it is being reconciled */
+	bool		is_broken;		/* has lost pairs, because a disk was full */
+	bool		is_unique;		/* the source had no pair twice when pairs were removed */
 	Tuplestorestate *pairs;
-	List	   *origins;		/* the relations that the pairs are from */
+	List	   *origins;		/* the relations that the pairs come from */
 	MemoryContext context;		/* holds all of it, */
 	ResourceOwner owner;		/* and this its files */
 } Collection;
@@ -56,10 +55,9 @@ typedef struct Collection
 static List *collections = NIL; /* of this transaction, in TopTransactionContext */
 
 /*
- * Has this transaction removed anything from a source, or put anything in?  While it has
- * removed nothing, every pair that was touched is there.  While it has put nothing in, no
- * pair that was touched is there, if the source has each pair at most once.  Such pairs
- * need not be looked up.
+ * Has this transaction removed rows from a source, or inserted any?  While it has removed
+ * none, every touched pair is present.  While it has inserted none, every touched pair is
+ * absent, if the source has each pair at most once.  Such pairs need not be looked up.
  */
 static bool has_removed = false;
 static bool has_inserted = false;
@@ -79,7 +77,7 @@ check_collection(const Collection *collection)
 	if (collection->is_broken)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("the filters of table \"%s\" cannot follow this transaction",
+				 errmsg("the filters of table \"%s\" cannot be kept in this transaction",
 						get_rel_name(collection->attachment->source)),
 				 errdetail("There was no space for the pairs that it has touched.")));
 }
@@ -259,7 +257,7 @@ what_is_known(const Collection *collection)
 	return !has_inserted && collection->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
-/* Somebody has changed the source past the triggers: from now on everything is looked up. */
+/* The source was changed without the triggers: from now on everything is looked up. */
 void
 fav_forget_known(void)
 {
@@ -319,10 +317,10 @@ is_family_together(const Collection *collection, const FavAttachment *attachment
 }
 
 /*
- * Triggers of the levels table may collect anew, in a collection that follows.
+ * Triggers of the levels table may collect pairs again, in another collection.
  *
- * The lock comes first.  A rebuild of all keys comes before it or after this, and not in
- * between, and the attachment that is read under it stays true.
+ * The lock comes first.  It keeps a rebuild of all keys from running in between, and the
+ * attachment from changing.
  */
 static void
 reconcile_collection(Collection *collection)
@@ -339,7 +337,7 @@ reconcile_collection(Collection *collection)
 	if (!has_same_types(attachment, collection->attachment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("columns of table \"%s\" changed their types while its filters were behind",
+				 errmsg("columns of table \"%s\" have changed their types in the meantime",
 						get_rel_name(attachment->source))));
 	collection->is_open = false;
 	fav_become_owner(&role, attachment->owner);
@@ -376,9 +374,9 @@ fav_settle(const FavAttachment *attachment)
 }
 
 /*
- * Before commit.  Tables, or the extension, may have gone since the pairs were collected.
- * Triggers of the levels table cannot be deferred: PostgreSQL refuses that to who acts as
- * somebody else.
+ * Before commit.  Tables, or the extension, may have been dropped since the pairs were
+ * collected.  Triggers of the levels table cannot be deferred: PostgreSQL refuses that in a
+ * security-restricted operation.
  */
 static void
 reconcile_all(void)

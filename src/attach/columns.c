@@ -123,22 +123,27 @@ fav_has_unique_pairs(FavAttachment *attachment)
 	return attachment->is_unique;
 }
 
-/* Without an index that begins with the key, every look-up would read the whole table. */
+/*
+ * Without an index that begins with the key, every look-up would read the whole table.  It has
+ * all keys, in their order.
+ */
 bool
 fav_has_index_on_key(Oid source, const FavColumn *key)
 {
 	Relation	relation = table_open(source, AccessShareLock);
+	TypeCacheEntry *type = lookup_type_cache(key->type, TYPECACHE_BTREE_OPFAMILY);
 	bool		found = false;
 	ListCell   *cell;
 
 	foreach(cell, RelationGetIndexList(relation))
 	{
-		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		found |= ((Form_pg_index) GETSTRUCT(tuple))->indkey.values[0] == key->number;
-		ReleaseSysCache(tuple);
+		found |= index->rd_index->indkey.values[0] == key->number && index->rd_index->indisvalid &&
+			index->rd_opfamily[0] == type->btree_opf &&
+			index->rd_indcollation[0] == key->collation &&
+			heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+		index_close(index, AccessShareLock);
 	}
 	table_close(relation, AccessShareLock);
 	return found;

@@ -16,7 +16,10 @@
  * follows renames, maps columns to partitions, keeps what is needed from being dropped, and
  * dumps all of it by name.  A trigger alone proves nothing: anybody can make one.
  *
- * Only catalogs are read here.  Nobody's table is opened, and nobody waits for a lock.
+ * On a distributed table (shards.c) the constant is of type text: there triggers are made
+ * before the levels table when Citus adds a node.
+ *
+ * This file reads catalogs only.  It opens no table of a user, and waits for no lock.
  */
 #include "attach.h"
 
@@ -154,7 +157,7 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 			return false;
 		values[i++] = argument->constvalue;
 	}
-	definition->source = DatumGetObjectId(values[0]);
+	definition->source = fav_beside(levels, DatumGetObjectId(values[0]));
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
@@ -180,17 +183,19 @@ read_when_walker(Node *node, WhenWalk *walk)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID &&
-		!((Const *) node)->constisnull)
+	if (IsA(node, Const) && !((Const *) node)->constisnull &&
+		(((Const *) node)->consttype == REGCLASSOID || ((Const *) node)->consttype == TEXTOID))
 	{
-		walk->when->levels = DatumGetObjectId(((Const *) node)->constvalue);
+		walk->when->levels = ((Const *) node)->consttype == TEXTOID ?
+			fav_find_named(((Const *) node)->constvalue) :
+			DatumGetObjectId(((Const *) node)->constvalue);
 		walk->nrelations++;
 	}
 	else if (IsA(node, Var))
 	{
 		AttrNumber	number = ((Var *) node)->varattno;
 
-		/* system columns and whole rows are nobody's key or element */
+		/* system columns and whole rows are never a key or an element */
 		if (number <= 0)
 			walk->is_strange = true;
 		else if (walk->when->key == InvalidAttrNumber)
@@ -202,11 +207,11 @@ read_when_walker(Node *node, WhenWalk *walk)
 }
 
 /*
- * Read a WHEN clause.  The table it names is levels, the first column is the key, and the
- * next is the element.  False if the clause is none of ours.
+ * Read the WHEN clause of a trigger of a relation.  The table it names is levels, the first
+ * column is the key, and the next is the element.  False if the clause is none of ours.
  */
 bool
-fav_read_when(const char *expression, bool is_of_rows, FavWhen *when)
+fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when)
 {
 	WhenWalk	walk = {when, 0, false};
 
@@ -214,8 +219,11 @@ fav_read_when(const char *expression, bool is_of_rows, FavWhen *when)
 	if (expression == NULL)
 		return false;
 	(void) read_when_walker(stringToNode(expression), &walk);
-	return walk.nrelations == 1 && !walk.is_strange &&
-		(when->element != InvalidAttrNumber) == is_of_rows;
+	if (walk.nrelations != 1 || walk.is_strange ||
+		(when->element != InvalidAttrNumber) != is_of_rows)
+		return false;
+	when->levels = fav_beside(relation, when->levels);
+	return true;
 }
 
 /* A row of pg_trigger; NULL if it is none of ours. */
@@ -227,7 +235,8 @@ read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
 	bool		isnull;
 	Datum		value = heap_getattr(tuple, Anum_pg_trigger_tgqual, descriptor, &isnull);
 
-	if (isnull || !fav_read_when(TextDatumGetCString(value), is_of_rows, &trigger->when))
+	if (isnull || !fav_read_when(form->tgrelid, TextDatumGetCString(value), is_of_rows,
+								 &trigger->when))
 		return NULL;
 	trigger->relation = form->tgrelid;
 	trigger->name = form->tgname;

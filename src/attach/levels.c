@@ -13,13 +13,6 @@
 
 PG_FUNCTION_INFO_V1(fav_stack);
 
-/* What a call of fav_contains keeps for the next: loaded values of base and middle. */
-typedef struct LevelCaches
-{
-	FavCache	base;
-	FavCache	middle;
-} LevelCaches;
-
 /* Arguments */
 enum
 {
@@ -28,6 +21,20 @@ enum
 	RECENT,
 	ELEMENT
 };
+
+/* What a call of fav_contains keeps for the next: loaded values of base and middle. */
+typedef struct LevelCaches
+{
+	FavCache	caches[MIDDLE + 1];
+} LevelCaches;
+
+/* Base and middle, each of them opened once in a call, when it is needed. */
+typedef struct LevelReaders
+{
+	FunctionCallInfo fcinfo;
+	FavReader  *readers[MIDDLE + 1];	/* NULL: not opened yet */
+	FavReader	local[MIDDLE + 1];	/* for values in their row */
+} LevelReaders;
 
 pg_noreturn static void
 raise_not_levels(void)
@@ -40,24 +47,43 @@ raise_not_levels(void)
 	pg_unreachable();
 }
 
-static FavReader *
-level_reader(FunctionCallInfo fcinfo, int number, FavCache *cache, FavReader *local)
+static FavCache *
+level_cache(FmgrInfo *function, int number)
 {
-	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
-	FavReader  *reader = fav_cache_latest(cache, attribute);
+	if (function->fn_extra == NULL)
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(LevelCaches));
+	return &((LevelCaches *) function->fn_extra)->caches[number];
+}
 
-	return reader != NULL ? reader :
-		fav_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute, local);
+static FavReader *
+level_reader(LevelReaders *below, int number)
+{
+	FunctionCallInfo fcinfo = below->fcinfo;
+	struct varlena *attribute;
+	FavCache   *cache;
+
+	if (below->readers[number] != NULL)
+		return below->readers[number];
+	attribute = (struct varlena *) PG_GETARG_POINTER(number);
+	cache = level_cache(fcinfo->flinfo, number);
+	below->readers[number] = fav_cache_latest(cache, attribute);
+	if (below->readers[number] == NULL)
+		below->readers[number] = fav_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute,
+												&below->local[number]);
+	return below->readers[number];
 }
 
 static bool
-level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, const FavFilter *recent,
-			   uint64_t hash)
+level_contains(LevelReaders *below, int number, const FavFilter *recent, uint64_t hash)
 {
-	FavReader	local;
-	FavReader  *reader = level_reader(fcinfo, number, cache, &local);
-	const FavParams *params = &reader->filter.params;
+	FunctionCallInfo fcinfo = below->fcinfo;
+	FavReader  *reader;
+	const FavParams *params;
 
+	if (PG_ARGISNULL(number))
+		return false;
+	reader = level_reader(below, number);
+	params = &reader->filter.params;
 	if (unlikely(params->seed != recent->params.seed || params->keep != recent->params.keep ||
 				 (params->kind != recent->params.kind && params->kind != FAV_KIND_NONE)))
 		raise_not_levels();
@@ -66,25 +92,7 @@ level_contains(FunctionCallInfo fcinfo, int number, FavCache *cache, const FavFi
 	return fav_reader_contains(reader, hash);
 }
 
-static bool
-level_excludes(FunctionCallInfo fcinfo, int number, FavCache *cache, uint64_t hash)
-{
-	FavReader	local;
-
-	return !PG_ARGISNULL(number) &&
-		fav_reader_excludes(level_reader(fcinfo, number, cache, &local), hash);
-}
-
-static LevelCaches *
-level_caches(FunctionCallInfo fcinfo)
-{
-	if (fcinfo->flinfo->fn_extra == NULL)
-		fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
-														  sizeof(LevelCaches));
-	return fcinfo->flinfo->fn_extra;
-}
-
-/* Recent is in its row, unless somebody else has written it. */
+/* Recent is in its row, unless a user has written it. */
 static void
 open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 {
@@ -99,87 +107,83 @@ open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
 
 /* The parameters of a level below recent, one that knows its kind if there is one. */
 static bool
-params_below(FunctionCallInfo fcinfo, FavParams *params)
+params_below(LevelReaders *below, FavParams *params)
 {
-	LevelCaches *caches = level_caches(fcinfo);
-	FavReader	local;
+	FunctionCallInfo fcinfo = below->fcinfo;
 
 	if (!PG_ARGISNULL(BASE))
-		*params = level_reader(fcinfo, BASE, &caches->base, &local)->filter.params;
+		*params = level_reader(below, BASE)->filter.params;
 	if (!PG_ARGISNULL(MIDDLE) && (PG_ARGISNULL(BASE) || params->kind == FAV_KIND_NONE))
-		*params = level_reader(fcinfo, MIDDLE, &caches->middle, &local)->filter.params;
+		*params = level_reader(below, MIDDLE)->filter.params;
 	return !PG_ARGISNULL(BASE) || !PG_ARGISNULL(MIDDLE);
 }
 
 /* The newest period of all levels is the present one, in which recent forgets. */
 static void
-find_present(FunctionCallInfo fcinfo, FavFilter *recent)
+find_present(LevelReaders *below, FavFilter *recent)
 {
-	LevelCaches *caches = level_caches(fcinfo);
-	FavReader	local;
+	FunctionCallInfo fcinfo = below->fcinfo;
 
 	if (!PG_ARGISNULL(MIDDLE))
-		fav_forget(recent, level_reader(fcinfo, MIDDLE, &caches->middle, &local)->newest);
+		fav_forget(recent, level_reader(below, MIDDLE)->newest);
 	if (!PG_ARGISNULL(BASE))
-		fav_forget(recent, level_reader(fcinfo, BASE, &caches->base, &local)->newest);
+		fav_forget(recent, level_reader(below, BASE)->newest);
 }
 
 /* Recent, which may be NULL or not know its kind.  False: all levels are NULL. */
 static bool
-get_recent(FunctionCallInfo fcinfo, FavFilter *recent)
+get_recent(LevelReaders *below, FavFilter *recent)
 {
-	FavParams	below;
+	FunctionCallInfo fcinfo = below->fcinfo;
+	FavParams	params;
 
 	if (PG_ARGISNULL(RECENT))
 	{
-		if (!params_below(fcinfo, &below))
+		if (!params_below(below, &params))
 			return false;
 		/* NULL is the empty filter, here with the parameters of a level below */
-		fav_make_empty(recent, &below);
+		fav_make_empty(recent, &params);
 	}
 	else
 	{
 		open_recent(fcinfo, recent);
-		if (recent->params.kind == FAV_KIND_NONE && params_below(fcinfo, &below))
-			recent->params.kind = below.kind;
+		if (recent->params.kind == FAV_KIND_NONE && params_below(below, &params))
+			recent->params.kind = params.kind;
 	}
 	if (unlikely(fav_is_dated(recent)))
-		find_present(fcinfo, recent);
+		find_present(below, recent);
 	return true;
 }
 
 /*
- * The definition of core/levels.h, in the order that is fastest where most elements are
- * not there: tombstones matter only if a level below reports the element.
+ * The definition of core/levels.h, in the order that is fastest if most elements are absent:
+ * tombstones matter only if a level below reports the element.
  */
 static pg_attribute_always_inline Datum
 contains_levels(FunctionCallInfo fcinfo, FavKind kind)
 {
-	LevelCaches *caches;
+	LevelReaders below;
 	FavFilter	recent;
 	uint64_t	hash;
 	bool		in_middle;
 
 	if (fav_element_is_null(fcinfo, kind, ELEMENT))
 		PG_RETURN_NULL();
-	if (!get_recent(fcinfo, &recent))
+	below.fcinfo = fcinfo;
+	below.readers[BASE] = below.readers[MIDDLE] = NULL;
+	if (!get_recent(&below, &recent))
 		PG_RETURN_BOOL(false);
 	hash = fav_hash_argument(fcinfo, kind, ELEMENT, &recent.params);
 	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) :
 		fav_contains(&recent, hash))
 		PG_RETURN_BOOL(true);
-	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
-		PG_RETURN_BOOL(false);
-	caches = level_caches(fcinfo);
-	in_middle = !PG_ARGISNULL(MIDDLE) &&
-		level_contains(fcinfo, MIDDLE, &caches->middle, &recent, hash);
-	if (!in_middle &&
-		(PG_ARGISNULL(BASE) ||
-		 !level_contains(fcinfo, BASE, &caches->base, &recent, hash)))
+	in_middle = level_contains(&below, MIDDLE, &recent, hash);
+	if (!in_middle && !level_contains(&below, BASE, &recent, hash))
 		PG_RETURN_BOOL(false);
 	if (fav_has_tombstone(&recent, hash))
 		PG_RETURN_BOOL(false);
-	PG_RETURN_BOOL(in_middle || !level_excludes(fcinfo, MIDDLE, &caches->middle, hash));
+	PG_RETURN_BOOL(in_middle || PG_ARGISNULL(MIDDLE) ||
+				   !fav_reader_excludes(level_reader(&below, MIDDLE), hash));
 }
 
 #define FAV_LEVELS_FUNCTION(suffix, kind) \

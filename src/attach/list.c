@@ -1,9 +1,9 @@
 /*
  * list.c
- *		What is attached: the function behind view fav_attachments.
+ *		The attachments: the function behind view fav_attachments.
  *
- * It reads catalogs and nothing else, so that looking runs nobody's code and waits for
- * nobody.
+ * It reads only catalogs, so that a look at the view runs no code of others and waits for no
+ * lock.
  */
 #include "attach.h"
 
@@ -26,8 +26,9 @@ list_attachments(Oid schema)
 		const FavTrigger *trigger = lfirst(cell);
 		FavDefinition definition;
 
-		/* one that somebody made on another table says nothing */
-		if (fav_read_definition(schema, trigger->when.levels, &definition) &&
+		/* forged triggers on other tables are ignored, and shards go with their table */
+		if (fav_shell(trigger->relation) == trigger->relation &&
+			fav_read_definition(schema, trigger->when.levels, &definition) &&
 			definition.source == trigger->relation)
 			all = list_append_unique_oid(all, trigger->when.levels);
 	}
@@ -42,7 +43,7 @@ set_name(const NameData *name, Datum *value, bool *isnull)
 		*value = DirectFunctionCall1(namein, CStringGetDatum(NameStr(*name)));
 }
 
-/* False if somebody has dropped a table in the meantime. */
+/* False if a table was dropped in the meantime. */
 static bool
 describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 {

@@ -40,7 +40,7 @@
  * The triggers of an attachment on one table.  Their WHEN clauses name what fav_read_when()
  * looks for.  Elements are the same if their bytes are, whatever the collation says.
  */
-#define LEVELS	"{'levels'}::pg_catalog.regclass IS NOT NULL"
+#define LEVELS	"{'levels'}{::levels} IS NOT NULL"
 
 typedef struct TriggerShape
 {
@@ -66,9 +66,11 @@ static const TriggerShape attachment_shapes[] = {
 		LEVELS " AND OLD.{k} IS NOT NULL AND OLD.{e} IS NOT NULL"
 	},
 	{
-		"statement", "AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE", false,
-		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE,
-		LEVELS
+		"statement", "AFTER INSERT OR UPDATE OR DELETE", false,
+		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE, LEVELS
+	},
+	{
+		"truncate", "AFTER TRUNCATE", false, TRIGGER_TYPE_TRUNCATE, LEVELS
 	}
 };
 
@@ -135,8 +137,8 @@ create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape
 /*
  * All triggers of an attachment, as far as they are missing or not enabled.  PostgreSQL
  * clones the row triggers of a partitioned table to its partitions, also to those that are
- * made later.  They fire in replicas, too: filters that are true only in some sessions are
- * of no use.
+ * created later.  They fire in replicas, too: filters that miss the changes of some sessions
+ * are of no use.
  */
 void
 fav_create_triggers(const FavAttachment *attachment)
@@ -147,6 +149,7 @@ fav_create_triggers(const FavAttachment *attachment)
 	ListCell   *cell;
 	size_t		i;
 
+	fav_refuse_shard(attachment->source);
 	foreach(cell, family)
 	{
 		Oid			relation = lfirst_oid(cell);
@@ -173,7 +176,7 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
-/* Can the levels table have a key but once? */
+/* Does an index keep the levels table from having a key twice? */
 static bool
 has_unique_key(Oid levels)
 {
@@ -201,11 +204,12 @@ has_unique_key(Oid levels)
 
 /*
  * Are all triggers there and enabled?  A partition that was made later has no statement
- * trigger: its changes are seen, but not a TRUNCATE of it alone.
+ * trigger: its changes are seen, but not a TRUNCATE of it alone.  A shard need not see that.
  */
 bool
 fav_is_active(const FavAttachment *attachment)
 {
+	bool		is_shard = fav_shell(attachment->source) != attachment->source;
 	size_t		nshapes;
 	const TriggerShape *shapes = shapes_of(attachment, &nshapes);
 	ListCell   *cell;
@@ -221,6 +225,8 @@ fav_is_active(const FavAttachment *attachment)
 		{
 			const FavTrigger *trigger = find_trigger(triggers, attachment->levels, &shapes[i]);
 
+			if (is_shard && shapes[i].type == TRIGGER_TYPE_TRUNCATE)
+				continue;
 			if (trigger == NULL || !trigger->is_enabled)
 				return false;
 		}
@@ -264,9 +270,9 @@ column_type(Oid relation, AttrNumber number)
 		text;
 }
 
-/* The levels table, beside the source.  Returns it. */
-Oid
-fav_create_levels(const FavAttachment *attachment, const char *key_name, const char *levels_name)
+/* The levels table, beside the source. */
+void
+fav_create_levels(FavAttachment *attachment, const char *key_name, const char *levels_name)
 {
 	Oid			source = attachment->source;
 	const char *fav = fav_query(attachment, "{fav}");
@@ -291,8 +297,15 @@ fav_create_levels(const FavAttachment *attachment, const char *key_name, const c
 					 column_type(source, attachment->key.number), fav, fav, fav, fav,
 					 definition));
 
-	/* It must stay in the row: that is what makes a write cheap. */
-	fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
+	attachment->levels = get_relname_relid(levels_name, get_rel_namespace(source));
+
+	/*
+	 * It must stay in the row: that is what makes a write cheap.  In some schemas Citus
+	 * distributes a table when it is made, and then this cannot be said any more; it stays there
+	 * anyhow, unless columns are added.
+	 */
+	if (!fav_is_distributed(attachment->levels))
+		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
 
 	/* hashes cannot be compressed */
 	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
@@ -303,7 +316,7 @@ fav_create_levels(const FavAttachment *attachment, const char *key_name, const c
 												 quote_identifier(get_rel_name(source)),
 												 attachment->is_sink ? "fav_sink" :
 												 "fav_attach"))));
-	return get_relname_relid(levels_name, get_rel_namespace(source));
+	fav_distribute_levels(attachment, key_name);
 }
 
 /*
@@ -446,7 +459,7 @@ is_our_function(Oid function, Oid owner, Oid schema)
 
 /*
  * Drop all of an attachment: its triggers, the view, the function and the levels table, by
- * ordinary commands.  Whatever else depends on these stays, and makes this an error.
+ * ordinary commands.  Any other dependent object makes this an error.
  */
 void
 fav_drop_objects(Oid schema, Oid source, Oid levels)
@@ -455,6 +468,7 @@ fav_drop_objects(Oid schema, Oid source, Oid levels)
 	Oid			view = fav_view_of_levels(schema, levels);
 	ListCell   *cell;
 
+	fav_prepare_nodes(source);
 	foreach(cell, fav_read_triggers(schema, InvalidOid))
 	{
 		const FavTrigger *trigger = lfirst(cell);
@@ -474,8 +488,8 @@ fav_drop_objects(Oid schema, Oid source, Oid levels)
 }
 
 /*
- * Filters are complete if there is the function to read them with: it is made after the last
- * of them.  Until then a key without a filter might be taken for one without elements.
+ * Filters are complete if the function that reads them exists: it is created after the last
+ * filter.  Before that, a missing filter would be mistaken for an empty one.
  */
 bool
 fav_is_complete(Oid levels)
@@ -502,7 +516,7 @@ fav_choose_view_name(const char *levels)
 
 /*
  * Filters are complete now, if they have not been before.  The lock keeps two sessions from
- * saying so at once; writers do not wait for it.
+ * saying so at once; writers do not wait for it.  A shard is read through its table.
  */
 void
 fav_complete(const FavAttachment *attachment)
@@ -512,7 +526,7 @@ fav_complete(const FavAttachment *attachment)
 
 	LockRelationOid(levels, ShareUpdateExclusiveLock);
 	has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
-	if (!fav_is_complete(levels))
+	if (fav_shell(levels) == levels && !fav_is_complete(levels))
 		fav_create_readers(attachment,
 						   has_view ? NULL : fav_choose_view_name(get_rel_name(levels)));
 }

@@ -2,12 +2,12 @@
  * owner.c
  *		Acting as the owner of the tables of an attachment.
  *
- * Planning a query may run code of whoever owns its tables (index predicates, defaults),
- * and executing it certainly does.  So every query of ours is planned and executed as
- * that owner: nobody's code runs with somebody else's rights.  The operation is
- * restricted, so that this code cannot leave anything behind in the session of the
- * caller; the search_path is fixed, so that objects of the caller cannot get in its way;
- * and row security does not hide rows from the owner, even where it is forced.
+ * Planning a query may run code of the owner of its tables (index predicates, defaults), and
+ * executing it may, too.  So every query of ours is planned and executed as that owner: no
+ * code runs with the rights of another role.  The operation is security-restricted, so that
+ * this code cannot change the session of the caller.  The search_path is fixed, so that
+ * objects of the caller are not found.  Row security hides no rows from the owner, even if it
+ * is forced.
  */
 #include "attach.h"
 

@@ -144,6 +144,10 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "'source'") == 0)
 		return quote_literal_cstr(fav_relation_name(attachment->source));
 
+	if (strcmp(word, "::levels") == 0)
+		return fav_is_distributed(attachment->source) ? "::pg_catalog.text" :
+			"::pg_catalog.regclass";
+
 	/* columns of the source */
 	if (strcmp(word, "k") == 0)
 		return quote_identifier(NameStr(attachment->key.name));
@@ -232,7 +236,7 @@ fav_query(const FavAttachment *attachment, const char *text)
  * Plans that are kept
  */
 
-/* Nobody has written the row since it was read. */
+/* The row has not changed since it was read. */
 #define THIS_VERSION \
 	" WHERE ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3" \
 	" AND {key}{::key} {=} $1"
@@ -339,7 +343,7 @@ get_plan(FavAttachment *attachment, FavQuery query)
 }
 
 /*
- * Execution.  The memory context stays as it is; SPI would leave its own.
+ * Execution.  SPI changes the memory context; these functions restore it.
  */
 
 pg_noreturn static void
@@ -396,8 +400,8 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 }
 
 /*
- * Any other query, in the given snapshot; InvalidSnapshot is the latest, whatever the
- * isolation level.  Returns how many rows there were.
+ * Any other query, in the given snapshot; InvalidSnapshot means the latest at any isolation
+ * level.  Returns the number of rows.
  */
 uint64
 fav_execute_in(Snapshot snapshot, const char *text, int expected, int nvalues, Oid *types,

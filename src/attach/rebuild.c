@@ -3,10 +3,10 @@
  *		Filters from the source: one key, all keys, and after a TRUNCATE.
  *
  * Why a rebuild of all keys loses nothing.  It locks the levels table against writers and
- * then reads the source in the latest snapshot.  Whoever has changed the source has
- * either reconciled already, and then the lock has waited for their commit and the
- * snapshot sees their change; or has yet to reconcile, and will then find the rebuilt
- * filters.  So the source itself need not be locked.
+ * then reads the source in the latest snapshot.  A transaction that has changed the source
+ * has either reconciled already: then the lock has waited for its commit, and the snapshot
+ * sees its change.  Or it has not reconciled yet: then it will find the rebuilt filters.  So
+ * the source itself need not be locked.
  */
 #include "attach.h"
 
@@ -102,6 +102,9 @@ fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 		 (get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated)));
 	FavRole		role;
 
+	/* TRUNCATE of a distributed table also truncates its filters */
+	if (fav_shell(truncated) != truncated)
+		return;
 	if (!is_whole)
 		fav_lock_source(attachment);
 	fav_become_owner(&role, attachment->owner);

@@ -1,14 +1,13 @@
 /*
  * verify.c
- *		Do the filters tell the truth?  fav_verify, and sizes for monitoring.
+ *		Comparing filters with the source: fav_verify, and sizes for monitoring.
  *
  * Everything is read in one snapshot, in which source and filters agree, as the owner of
- * the tables, and without a lock that anybody would notice.
+ * the tables, and with locks that block nobody.
  *
- * An element that is missing is found by probing for every pair of the source.  One that is
- * stale leaves bits that no element of the source explains: base and middle may have
- * bits of elements that are in the source, and of those that have a tombstone, and no
- * others.
+ * Missing elements are found by probing every pair of the source.  A stale element has bits
+ * that no element of the source has: base and middle may only have bits of elements that are
+ * in the source or have a tombstone.
  */
 #include "attach.h"
 
@@ -20,11 +19,11 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* About how many probes the false positive rate is measured with, of how many filters. */
+/* The numbers of probes and of filters to measure the false positive rate. */
 #define PROBES			100000
 #define PROBED_FILTERS	1000
 
-/* So many filters are searched for stale elements. */
+/* The number of filters that are searched for stale elements. */
 #define SEARCHED_FILTERS	1000
 
 PG_FUNCTION_INFO_V1(fav_verify);
@@ -34,7 +33,7 @@ PG_FUNCTION_INFO_V1(fav_attachment_stats);
  * Missing elements and the false positive rate
  */
 
-/* Elements that are in no source: hashes of numbers, in the type asked for. */
+/* Elements that are in no source: hashes of numbers, as elements of this kind. */
 static const char *
 probe_expression(FavKind kind)
 {
@@ -82,7 +81,7 @@ typedef struct Explained
 {
 	uint64_t   *hashes;			/* of the source, and tombstones */
 	size_t		count;
-	size_t		in_source;		/* so many of the first are of the source */
+	size_t		in_source;		/* this many of the first are of the source */
 } Explained;
 
 /* How many elements the unexplained bits of a slice are worth. */

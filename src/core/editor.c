@@ -7,13 +7,13 @@
  * are its own, or it was pinned, and all its regions are marked.  Bits are only cleared in
  * unmarked regions, and only for an element y that exactly one slice reports.  That slice is
  * y's home, because the home of an element always reports it.  So the cleared bits are y's
- * own, not x's.  When two slices report y nobody can tell which is its home, and y gets a
- * tombstone instead.  docs/ALGORITHM.md has the long form.
+ * own, not x's.  If two slices report y, its home is unknown, and y gets a tombstone
+ * instead.  docs/ALGORITHM.md has the long form.
  */
 #include "dated.h"
 #include "editor.h"
 
-/* So many removals are prefetched ahead. */
+/* The number of removals that are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
 /*
@@ -250,7 +250,7 @@ drop_empty_slices(FavEditor *editor)
 }
 
 /*
- * So many of an element's k bits are cleared, or none.
+ * This many of the k bits of an element are cleared, or none.
  *
  * The fewer are cleared, the more often the element comes back when others set them.  With an
  * error rate of 1 % and more, and regions that are not small, two keep that below the error
@@ -270,7 +270,7 @@ least_to_clear(const FavParams *params, uint32_t k)
 
 /*
  * Remove an element from the slice that is its home.  If it has a tombstone already, nothing is
- * cleared (docs/ALGORITHM.md), so nobody needs to check for that before.
+ * cleared (docs/ALGORITHM.md), so the caller need not check for that.
  */
 static FavStatus
 remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
@@ -293,8 +293,8 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 }
 
 /*
- * Nobody can tell which slice is the element's home, if any is.  Give it a tombstone, and pin
- * it in all slices that report it: it may be removed again when just one of them does.
+ * The home of the element is unknown.  Give it a tombstone, and pin it in all slices that
+ * report it: it may be removed again when just one of them does.
  */
 static FavStatus
 bury(FavEditor *editor, uint64_t hash)

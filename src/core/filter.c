@@ -16,7 +16,7 @@
 /* With a smaller share of free bits left, the next slice is as good as there. */
 #define NEARLY_FULL			(1.0 / 8)
 
-/* So many probes are prefetched ahead. */
+/* The number of probes that are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
 bool

@@ -87,21 +87,23 @@ fav_prefetch(const FavFilter *filter, uint64_t hash)
 typedef struct FavMatcher
 {
 	const FavFilter *filter;
-	FavRecentBits recent_bits;
+	FavRecentBits recent_bits;	/* not set where recent is empty */
 } FavMatcher;
 
 static inline void
 fav_matcher_init(FavMatcher *matcher, const FavFilter *filter)
 {
 	matcher->filter = filter;
-	fav_recent_bits_init(&matcher->recent_bits, filter);
+	if (filter->nrecent > 0)
+		fav_recent_bits_init(&matcher->recent_bits, filter);
 }
 
 /* Is the hash in recent? */
 static inline bool
 fav_matcher_in_recent(const FavMatcher *matcher, uint64_t hash)
 {
-	return fav_recent_bits_may_contain(&matcher->recent_bits, hash) &&
+	return matcher->filter->nrecent > 0 &&
+		fav_recent_bits_may_contain(&matcher->recent_bits, hash) &&
 		fav_in_recent(matcher->filter, hash);
 }
 

@@ -2,8 +2,8 @@
  * flush.c
  *		Moving recent into the slices.
  *
- * A hash that some slice reports is pinned there: it is an earlier add or a false positive,
- * nobody can tell.  Any other is inserted into the slice with the largest share of free bits.
+ * A hash that some slice reports is pinned there: it is an earlier add or a false positive.
+ * Any other is inserted into the slice with the largest share of free bits.
  * If no slice has any, a new one is chained.
  *
  * In a dated filter a flush moves the hashes of one span, and only slices of that span or of
@@ -19,17 +19,17 @@
 #include "dated.h"
 #include "sizing.h"
 
-/* A slice of up to so many blocks is small. */
+/* A slice of up to this many blocks is small. */
 #define SMALL_SLICE			128
 
 /*
- * The next slice is at most so many times as large as the value, unless its capacity demands
- * more.  The slices of honest values are at most four times as large.  A forged value may claim
+ * The next slice is at most this many times as large as the value, unless its capacity demands
+ * more.  The slices of honest values are at most four times as large.  A forged value may state
  * more elements than its size allows, and must not make us allocate memory for them.
  */
 #define GROWTH_MAX			8
 
-/* With so many slices, another one of a dated filter doubles its size. */
+/* With this many slices, another one of a dated filter doubles its size. */
 #define MANY_SLICES			20
 
 /* The error of a small slice, block by block. */
@@ -290,7 +290,7 @@ make_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *s
 }
 
 /*
- * Move one hash into the slices of its span.  Somebody may have chosen hashes that all fall into
+ * Move one hash into the slices of its span.  An attacker may choose hashes that all fall into
  * one block.  If no slice has free bits left then, the last one is filled beyond its limit.
  */
 static void

@@ -23,8 +23,8 @@
  * PostgreSQL leaves what the old and the new row have in common before and after that out
  * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.
  *
- * What comes before the blocks is the head.  It fits the first TOAST chunk of a big value (but
- * for some dated ones) and tells where every block is.
+ * The head is everything before the blocks.  It fits in the first TOAST chunk of a large value
+ * (except for some dated ones), and gives the offset of every block.
  */
 #ifndef FAV_FORMAT_H
 #define FAV_FORMAT_H
@@ -159,8 +159,7 @@ typedef struct FavSlice
 } FavSlice;
 
 /*
- * A filter in memory: the parsed head, and pointers to lists and blocks that belong to
- * somebody else.
+ * A filter in memory: the parsed head, and pointers to lists and blocks in memory of others.
  */
 typedef struct FavFilter
 {
@@ -389,7 +388,7 @@ extern void *fav_alloc(size_t size);
 extern void fav_free(void *memory);
 extern void fav_pause(void);
 
-/* Loops pause after so many blocks or hashes. */
+/* Loops pause after this many blocks or hashes. */
 #define FAV_PAUSE_BLOCKS	2048
 #define FAV_PAUSE_HASHES	8192
 

@@ -40,7 +40,7 @@ extern bool fav_levels_contain(const FavLevels *levels, uint64_t hash);
 
 extern FavKind fav_levels_kind(const FavLevels *levels);
 
-/* The capacity of middle, in hashes added or excluded, above a base of so many elements. */
+/* The capacity of middle, in hashes added or excluded, above a base of this many elements. */
 extern uint64_t fav_middle_capacity(uint64_t base_elements);
 
 /* The number of hashes in middle. */

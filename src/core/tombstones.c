@@ -4,16 +4,16 @@
  *
  * The hashes of the table ascend, with free slots between them, so that they are merged into
  * the list without sorting.  The home slot of a hash is its upper half, scaled to the number
- * of slots.  The hash is in that slot or in the run of taken slots after it.
+ * of slots.  The hash is in that slot or in the run of used slots after it.
  *
- * Whoever can choose hashes can make them collide.  A long run therefore makes the next change
- * merge the table into the list, which empties it.
+ * An attacker who chooses hashes can make them collide.  A long run therefore makes the next
+ * change merge the table into the list, which empties it.
  */
 #include "editor.h"
 
 #define FIRST_SLOTS			64
 
-/* Even hashes have shorter runs of taken slots, whatever the size of the table. */
+/* Evenly spread hashes have shorter runs of used slots, in a table of any size. */
 #define RUN_MAX				512
 
 /* A table with more hashes is merged rather than enlarged. */
@@ -139,7 +139,7 @@ fav_tombstones_reorder(FavEditor *editor)
 		return;
 	if (tombstones->is_short)
 		make_sorted(tombstones);
-	/* without memory the list stays as it is until the edit is finished */
+	/* without memory the list remains as it is until the edit is finished */
 	else if (fav_tombstones_merge(editor) == FAV_OK && should_be_short(editor))
 	{
 		copy_to_short(editor);
@@ -225,7 +225,7 @@ flip(FavTombstones *tombstones, uint64_t hash)
 		put(tombstones, find_slot(tombstones, hash), hash);
 }
 
-/* Move the hashes into a table of so many slots. */
+/* Move the hashes into a table of this many slots. */
 static FavStatus
 resize(FavTombstones *tombstones, uint32_t nslots)
 {

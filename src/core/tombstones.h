@@ -20,7 +20,7 @@ struct FavEditor;
 typedef struct FavTombstones
 {
 	bool		is_short;		/* the list is short_list, newest first */
-	bool		is_crowded;		/* the hash table has a long run of taken slots */
+	bool		is_crowded;		/* the hash table has a long run of used slots */
 	uint32_t	count;			/* of all tombstones, with the changes */
 	uint32_t	nflipped;		/* hashes that the ascending list is wrong about */
 	uint32_t	nslots;			/* home slots of the hash table; 0: there is none */

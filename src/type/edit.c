@@ -250,7 +250,6 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 	FavElements elements;
 	const FavParams *params;
 	uint64_t   *hashes;
-	size_t		count = 0;
 	int			i;
 
 	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == remove_elements))
@@ -268,10 +267,9 @@ edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (!elements.nulls[i])
-			hashes[count++] = fav_hash_for(params, kind, elements.values[i]);
+		hashes[i] = fav_hash_for(params, kind, elements.values[i]);
 	}
-	edit_hashes(&edit, kind, function, hashes, count);
+	edit_hashes(&edit, kind, function, hashes, (size_t) elements.count);
 	pfree(hashes);
 	return end_edit(fcinfo, &edit);
 }

@@ -77,13 +77,13 @@ fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, const FavPa
 	Datum name(PG_FUNCTION_ARGS) { return call; } \
 	PG_FUNCTION_INFO_V1(name)
 
-/* A deconstructed array of elements. */
+/* The elements of an array that are not NULL. */
 typedef struct FavElements
 {
 	ArrayType  *array;
 	Datum	   *values;
-	bool	   *nulls;
 	int			count;
+	bool		is_plain;		/* the values are those in the array: not to be changed */
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;

@@ -17,37 +17,45 @@
 #define PROBE_BATCH		64
 
 /*
- * Returns the integers of an array in place, or NULL if it has NULLs or other elements.
- * Deconstructing an array of integers costs more than probing them.
+ * Integers of an array without NULLs are Datums already.  Deconstructing such an array costs
+ * more than probing its elements.
  */
-static inline const int64 *
-plain_integers(FavKind kind, ArrayType *array, int *count)
-{
-	if (kind != FAV_KIND_INTEGER || ARR_HASNULL(array))
-		return NULL;
-	*count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	return (const int64 *) ARR_DATA_PTR(array);
-}
-
 void
 fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
 {
-	elements->array = PG_GETARG_ARRAYTYPE_P(number);
-	get_typlenbyvalalign(ARR_ELEMTYPE(elements->array), &elements->typlen,
-						 &elements->typbyval, &elements->typalign);
-	deconstruct_array(elements->array, ARR_ELEMTYPE(elements->array), elements->typlen,
-					  elements->typbyval, elements->typalign,
-					  &elements->values, &elements->nulls, &elements->count);
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(number);
+	bool	   *nulls;
+	int			count;
+	int			i;
+
+	elements->array = array;
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elements->typlen, &elements->typbyval,
+						 &elements->typalign);
+	elements->is_plain = elements->typbyval && elements->typlen == sizeof(Datum) &&
+		!ARR_HASNULL(array);
+	if (elements->is_plain)
+	{
+		elements->values = (Datum *) ARR_DATA_PTR(array);
+		elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		return;
+	}
+	deconstruct_array(array, ARR_ELEMTYPE(array), elements->typlen, elements->typbyval,
+					  elements->typalign, &elements->values, &nulls, &count);
+	elements->count = 0;
+	for (i = 0; i < count; i++)
+		if (!nulls[i])
+			elements->values[elements->count++] = elements->values[i];
 }
 
 /*
  * Contains.  A NULL filter is empty.  A NULL element gives NULL.  The array forms give the OR
- * or the AND of the single results.
+ * or the AND of the single results.  With is_bounded the filter is a bounded set (fav_cache).
  */
 
 /* The first probe of a filter, and every probe of one that is not toasted. */
 static pg_attribute_always_inline Datum
-contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number)
+contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
+			   bool is_bounded)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
 	FavExpanded *object;
@@ -56,7 +64,7 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	uint64_t	hash;
 
 	/* The common case, a value in its row: nothing to load. */
-	if (!VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
+	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
@@ -73,7 +81,7 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 		hash = fav_hash_argument(fcinfo, kind, element_number, fav_expanded_params(object, kind));
 		PG_RETURN_BOOL(fav_expanded_contains(object, hash));
 	}
-	reader = fav_find_reader(fcinfo, attribute, &local);
+	reader = fav_find_reader(fcinfo, attribute, is_bounded, &local);
 	hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
 	PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 }
@@ -103,14 +111,14 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 
 /* Returns the reader of argument 0 for an array of `count` elements of this kind. */
 static FavReader *
-get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
+get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, bool is_bounded, FavReader *local)
 {
 	FavExpanded *object = fav_find_expanded(PG_GETARG_DATUM(0));
 	FavReader  *reader;
 
 	if (object == NULL)
 	{
-		reader = fav_get_reader(fcinfo, 0, local);
+		reader = fav_get_reader(fcinfo, 0, is_bounded, local);
 		fav_reader_expect(reader, count);
 		return reader;
 	}
@@ -123,178 +131,135 @@ get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, FavReader *local)
 	return local;
 }
 
-/* Probe integers, at most PROBE_BATCH of them. */
-static inline void
-probe_integers(FavReader *reader, const int64 *integers, int count, bool *answers)
+/*
+ * Probe elements from number `from` on, and return how many: at most PROBE_BATCH, or one if it
+ * has to be fetched, because then an early result saves the others.  No reader stands for the
+ * empty filter.
+ */
+static inline int
+probe_batch(FavReader *reader, FavKind kind, const FavElements *elements, int from, bool *answers)
 {
 	uint64_t	hashes[PROBE_BATCH];
-	FavKind		kind = reader->filter.params.kind;
+	int			count = Min(elements->count - from, PROBE_BATCH);
 	int			i;
 
 	CHECK_FOR_INTERRUPTS();
-	if (unlikely(kind != FAV_KIND_INTEGER && kind != FAV_KIND_NONE))
-		fav_raise_other_kind(kind, FAV_KIND_INTEGER);
-	for (i = 0; i < count; i++)
-		hashes[i] = fav_hash_integer(integers[i], reader->filter.params.seed);
-	fav_reader_contains_many(reader, hashes, (size_t) count, answers);
-}
-
-static bool
-contains_integers(FavReader *reader, const int64 *integers, int count, bool wanted)
-{
-	bool		answers[PROBE_BATCH];
-	int			probed;
-	int			from;
-
-	for (from = 0; from < count; from += probed)
+	if (reader == NULL)
 	{
-		/* while each probe fetches a block, probe one by one and stop early */
-		probed = fav_reader_is_loaded(reader) ? Min(count - from, PROBE_BATCH) : 1;
-		probe_integers(reader, integers + from, probed, answers);
-		if (memchr(answers, wanted ? 1 : 0, (size_t) probed) != NULL)
-			return wanted;
+		memset(answers, false, (size_t) count);
+		return count;
 	}
-	return !wanted;
+	if (!fav_reader_is_loaded(reader))
+		count = 1;
+	for (i = 0; i < count; i++)
+		hashes[i] = fav_hash_for(&reader->filter.params, kind, elements->values[from + i]);
+	fav_reader_contains_many(reader, hashes, (size_t) count, answers);
+	return count;
 }
 
 /* OR (`wanted` is true) or AND (`wanted` is false) over the elements of an array. */
 static inline Datum
-contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted)
+contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted, bool is_bounded)
 {
 	FavReader	local;
 	FavReader  *reader = NULL;
 	FavElements elements;
-	bool		seen_null = false;
-	int			i;
+	bool		answers[PROBE_BATCH];
+	int			from;
+	int			count;
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	if (kind == FAV_KIND_INTEGER && !PG_ARGISNULL(0))
-	{
-		int			count;
-		const int64 *integers = plain_integers(kind, PG_GETARG_ARRAYTYPE_P(1), &count);
-
-		if (integers != NULL)
-		{
-			reader = get_reader(fcinfo, kind, count, &local);
-			PG_RETURN_BOOL(contains_integers(reader, integers, count, wanted));
-		}
-	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-		reader = get_reader(fcinfo, kind, elements.count, &local);
-	for (i = 0; i < elements.count; i++)
+		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
+	for (from = 0; from < elements.count; from += count)
 	{
-		bool		contained;
-
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (elements.nulls[i])
-		{
-			seen_null = true;
-			continue;
-		}
-		contained = reader != NULL &&
-			fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind,
-													 elements.values[i]));
-		if (contained == wanted)
+		count = probe_batch(reader, kind, &elements, from, answers);
+		if (memchr(answers, wanted ? 1 : 0, (size_t) count) != NULL)
 			PG_RETURN_BOOL(wanted);
 	}
-	if (seen_null)
+	if (array_contains_nulls(elements.array))
 		PG_RETURN_NULL();
 	PG_RETURN_BOOL(!wanted);
 }
 
+/* Make an array of the same type. */
 static ArrayType *
-filter_integers(FavReader *reader, const ArrayType *array, const int64 *integers, int count)
+make_array(const FavElements *elements, Datum *values, int count)
 {
-	Size		overhead = ARR_OVERHEAD_NONULLS(1);
-	ArrayType  *result = palloc(overhead + sizeof(int64) * (Size) count);
-	int64	   *kept;
-	int			nkept = 0;
-	bool		answers[PROBE_BATCH];
-	int			from;
-	int			i;
+	Oid			type = ARR_ELEMTYPE(elements->array);
+	ArrayType  *result;
 
+	if (!elements->is_plain || count == 0)
+		return construct_array(values, count, type, elements->typlen, elements->typbyval,
+							   elements->typalign);
+
+	/* construct_array() would take longer than probing the elements */
+	result = palloc(ARR_OVERHEAD_NONULLS(1) + (Size) count * sizeof(Datum));
+	SET_VARSIZE(result, ARR_OVERHEAD_NONULLS(1) + (Size) count * sizeof(Datum));
 	result->ndim = 1;
 	result->dataoffset = 0;
-	result->elemtype = ARR_ELEMTYPE(array);
+	result->elemtype = type;
+	ARR_DIMS(result)[0] = count;
 	ARR_LBOUND(result)[0] = 1;
-	kept = (int64 *) ARR_DATA_PTR(result);
-	for (from = 0; from < count; from += PROBE_BATCH)
-	{
-		int			probed = Min(count - from, PROBE_BATCH);
-
-		probe_integers(reader, integers + from, probed, answers);
-		for (i = 0; i < probed; i++)
-		{
-			/* store every integer, so that there is no branch to mispredict */
-			kept[nkept] = integers[from + i];
-			nkept += !answers[i];
-		}
-	}
-	if (nkept == 0)
-		return construct_empty_array(ARR_ELEMTYPE(array));
-	ARR_DIMS(result)[0] = nkept;
-	SET_VARSIZE(result, overhead + sizeof(int64) * (Size) nkept);
+	memcpy(ARR_DATA_PTR(result), values, (Size) count * sizeof(Datum));
 	return result;
 }
 
 /* The elements that are not in the filter, in order, without NULLs. */
 static inline Datum
-filter_array(FunctionCallInfo fcinfo, FavKind kind)
+filter_array(FunctionCallInfo fcinfo, FavKind kind, bool is_bounded)
 {
 	FavReader	local;
 	FavReader  *reader = NULL;
 	FavElements elements;
-	int			kept = 0;
+	bool		answers[PROBE_BATCH];
+	Datum	   *kept;
+	int			nkept = 0;
+	int			from;
+	int			count;
 	int			i;
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	if (kind == FAV_KIND_INTEGER && !PG_ARGISNULL(0))
-	{
-		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(1);
-		int			count;
-		const int64 *integers = plain_integers(kind, array, &count);
-
-		if (integers != NULL)
-		{
-			reader = get_reader(fcinfo, kind, count, &local);
-			PG_RETURN_ARRAYTYPE_P(filter_integers(reader, array, integers, count));
-		}
-	}
 	fav_get_elements(fcinfo, 1, &elements);
 	if (!PG_ARGISNULL(0))
-		reader = get_reader(fcinfo, kind, elements.count, &local);
-	for (i = 0; i < elements.count; i++)
+		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
+	kept = palloc((Size) elements.count * sizeof(Datum));
+	for (from = 0; from < elements.count; from += count)
 	{
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (!elements.nulls[i] &&
-			(reader == NULL ||
-			 !fav_reader_contains(reader, fav_hash_for(&reader->filter.params, kind,
-													   elements.values[i]))))
-			elements.values[kept++] = elements.values[i];
+		count = probe_batch(reader, kind, &elements, from, answers);
+		for (i = 0; i < count; i++)
+		{
+			/* store every element, so that there is no branch to mispredict */
+			kept[nkept] = elements.values[from + i];
+			nkept += !answers[i];
+		}
 	}
-	PG_RETURN_ARRAYTYPE_P(construct_array(elements.values, kept, ARR_ELEMTYPE(elements.array),
-										  elements.typlen, elements.typbyval, elements.typalign));
+	PG_RETURN_ARRAYTYPE_P(make_array(&elements, kept, nkept));
 }
 
-#define FAV_CONTAINS_FUNCTION(name, kind, filter_number, element_number) \
+#define FAV_CONTAINS_FUNCTION(name, kind, filter_number, element_number, is_bounded) \
 	static pg_noinline Datum name##_first(PG_FUNCTION_ARGS) \
-	{ return contains_first(fcinfo, kind, filter_number, element_number); } \
+	{ return contains_first(fcinfo, kind, filter_number, element_number, is_bounded); } \
 	FAV_FUNCTION(name, contains_element(fcinfo, kind, filter_number, element_number, name##_first))
 
+/* prefix: fav, or fav_cache for bounded sets */
+#define FAV_PROBE_FUNCTIONS(prefix, suffix, kind, is_bounded) \
+	FAV_CONTAINS_FUNCTION(prefix##_contains_##suffix, kind, 0, 1, is_bounded); \
+	FAV_CONTAINS_FUNCTION(prefix##_contained_##suffix, kind, 1, 0, is_bounded); \
+	FAV_FUNCTION(prefix##_contains_any_##suffix, contains_array(fcinfo, kind, true, is_bounded)); \
+	FAV_FUNCTION(prefix##_contains_all_##suffix, contains_array(fcinfo, kind, false, is_bounded)); \
+	FAV_FUNCTION(prefix##_filter_##suffix, filter_array(fcinfo, kind, is_bounded))
+
 #define FAV_KIND_FUNCTIONS(suffix, kind) \
-	FAV_CONTAINS_FUNCTION(fav_contains_##suffix, kind, 0, 1); \
-	FAV_CONTAINS_FUNCTION(fav_contained_##suffix, kind, 1, 0); \
-	FAV_FUNCTION(fav_contains_any_##suffix, contains_array(fcinfo, kind, true)); \
-	FAV_FUNCTION(fav_contains_all_##suffix, contains_array(fcinfo, kind, false)); \
-	FAV_FUNCTION(fav_filter_##suffix, filter_array(fcinfo, kind))
+	FAV_PROBE_FUNCTIONS(fav, suffix, kind, false); \
+	FAV_PROBE_FUNCTIONS(fav_cache, suffix, kind, true)
 
 FAV_KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
 FAV_KIND_FUNCTIONS(text, FAV_KIND_TEXT);
 FAV_KIND_FUNCTIONS(uuid, FAV_KIND_UUID);
 FAV_KIND_FUNCTIONS(bytea, FAV_KIND_BYTES);
-FAV_CONTAINS_FUNCTION(fav_contains_pair, FAV_KIND_PAIR, 0, 1);
+FAV_CONTAINS_FUNCTION(fav_contains_pair, FAV_KIND_PAIR, 0, 1, false);
+FAV_CONTAINS_FUNCTION(fav_cache_contains_pair, FAV_KIND_PAIR, 0, 1, true);

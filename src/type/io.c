@@ -1,12 +1,13 @@
 /*
  * io.c
- *		Input and output as text, binary and bytea.
+ *		Input and output of fav and fav_cache as text, binary and bytea.
  *
  * Binary and bytea are the bytes of the value (docs/FORMAT.md).  Text is \x and these bytes in
  * hexadecimal, as in bytea.
  */
 #include "fav.h"
 
+#include "cache/bounded.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
@@ -21,16 +22,42 @@ PG_FUNCTION_INFO_V1(fav_recv);
 PG_FUNCTION_INFO_V1(fav_send);
 PG_FUNCTION_INFO_V1(fav_from_bytea);
 PG_FUNCTION_INFO_V1(fav_to_bytea);
+PG_FUNCTION_INFO_V1(fav_cache_in);
+PG_FUNCTION_INFO_V1(fav_cache_recv);
+PG_FUNCTION_INFO_V1(fav_cache_from_bytea);
 
-/* Check bytes from outside.  Every input function uses this. */
+/* A type, and the check that every input function makes of bytes from outside. */
+typedef struct ValueType
+{
+	const char *name;
+	const char *hint;
+	bool		(*is_value) (const uint8_t *bytes, size_t size, FavProblem *problem);
+} ValueType;
+
 static bool
-is_value(const uint8_t *bytes, size_t size, FavProblem *problem)
+is_filter(const uint8_t *bytes, size_t size, FavProblem *problem)
 {
 	FavFilter	filter;
 
 	return fav_open(&filter, bytes, size, size, problem) == FAV_OK &&
 		fav_check(&filter, problem) == FAV_OK;
 }
+
+static bool
+is_bounded_set(const uint8_t *bytes, size_t size, FavProblem *problem)
+{
+	FavBounded	set;
+
+	return fav_bounded_open(&set, bytes, size, size, problem) == FAV_OK &&
+		fav_bounded_check(&set, problem) == FAV_OK;
+}
+
+static const ValueType filter_type = {
+	"fav", "Use fav_new, fav_add or fav_agg to make a filter.", is_filter
+};
+static const ValueType cache_type = {
+	"fav_cache", "Use fav_cache_new, fav_add or fav_cache_agg to make a cache.", is_bounded_set
+};
 
 static bool
 is_too_large(size_t size, FavProblem *problem)
@@ -43,7 +70,7 @@ is_too_large(size_t size, FavProblem *problem)
 }
 
 static Datum
-datum_from_bytes(const uint8_t *bytes, size_t size)
+datum_from_bytes(const ValueType *type, const uint8_t *bytes, size_t size)
 {
 	struct varlena *result;
 	FavProblem	problem;
@@ -51,13 +78,13 @@ datum_from_bytes(const uint8_t *bytes, size_t size)
 	if (is_too_large(size, &problem))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("fav value is too large"),
+				 errmsg("%s value is too large", type->name),
 				 errdetail_internal("%s", problem.detail),
 				 errhint(FAV_SPREAD_HINT)));
-	if (!is_value(bytes, size, &problem))
+	if (!type->is_value(bytes, size, &problem))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid binary representation of a fav value"),
+				 errmsg("invalid binary representation of a %s value", type->name),
 				 errdetail_internal("%s", problem.detail)));
 	result = palloc(VARHDRSZ + size);
 	SET_VARSIZE(result, VARHDRSZ + size);
@@ -77,8 +104,8 @@ hex_digit(char c)
 	return -1;
 }
 
-Datum
-fav_in(PG_FUNCTION_ARGS)
+static Datum
+datum_from_text(FunctionCallInfo fcinfo, const ValueType *type)
 {
 	const char *text = PG_GETARG_CSTRING(0);
 	size_t		length = strlen(text);
@@ -91,20 +118,21 @@ fav_in(PG_FUNCTION_ARGS)
 	if (length < 2 || text[0] != '\\' || text[1] != 'x')
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-						 errmsg("invalid input syntax for type %s", "fav"),
-						 errdetail("A fav value is \"\\x\" followed by hexadecimal digits."),
-						 errhint("Use fav_new, fav_add or fav_agg to make a filter.")));
+						 errmsg("invalid input syntax for type %s", type->name),
+						 errdetail("A %s value is \"\\x\" followed by hexadecimal digits.",
+								   type->name),
+						 errhint("%s", type->hint)));
 	if (length % 2 != 0)
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-						 errmsg("invalid input syntax for type %s", "fav"),
+						 errmsg("invalid input syntax for type %s", type->name),
 						 errdetail("The number of hexadecimal digits must be even.")));
 
 	size = (length - 2) / 2;
 	if (is_too_large(size, &problem))
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-						 errmsg("fav value is too large"),
+						 errmsg("%s value is too large", type->name),
 						 errdetail_internal("%s", problem.detail),
 						 errhint(FAV_SPREAD_HINT)));
 	result = palloc(VARHDRSZ + size);
@@ -120,17 +148,45 @@ fav_in(PG_FUNCTION_ARGS)
 		if (high < 0 || low < 0)
 			fav_input_error(fcinfo,
 							(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-							 errmsg("invalid input syntax for type %s", "fav"),
+							 errmsg("invalid input syntax for type %s", type->name),
 							 errdetail("Character %llu is not a hexadecimal digit.",
 									   (unsigned long long) (high < 0 ? 3 : 4) + 2 * i)));
 		bytes[i] = (uint8_t) (high << 4 | low);
 	}
-	if (!is_value(bytes, size, &problem))
+	if (!type->is_value(bytes, size, &problem))
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-						 errmsg("invalid input syntax for type %s", "fav"),
+						 errmsg("invalid input syntax for type %s", type->name),
 						 errdetail_internal("%s", problem.detail)));
 	PG_RETURN_POINTER(result);
+}
+
+static Datum
+datum_from_message(StringInfo message, const ValueType *type)
+{
+	int			size = message->len - message->cursor;
+
+	return datum_from_bytes(type, (const uint8_t *) pq_getmsgbytes(message, size), size);
+}
+
+static Datum
+datum_from_bytea(Datum value, const ValueType *type)
+{
+	struct varlena *bytes = PG_DETOAST_DATUM_PACKED(value);
+
+	return datum_from_bytes(type, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+}
+
+Datum
+fav_in(PG_FUNCTION_ARGS)
+{
+	return datum_from_text(fcinfo, &filter_type);
+}
+
+Datum
+fav_cache_in(PG_FUNCTION_ARGS)
+{
+	return datum_from_text(fcinfo, &cache_type);
 }
 
 Datum
@@ -160,10 +216,13 @@ fav_out(PG_FUNCTION_ARGS)
 Datum
 fav_recv(PG_FUNCTION_ARGS)
 {
-	StringInfo	message = (StringInfo) PG_GETARG_POINTER(0);
-	int			size = message->len - message->cursor;
+	return datum_from_message((StringInfo) PG_GETARG_POINTER(0), &filter_type);
+}
 
-	return datum_from_bytes((const uint8_t *) pq_getmsgbytes(message, size), size);
+Datum
+fav_cache_recv(PG_FUNCTION_ARGS)
+{
+	return datum_from_message((StringInfo) PG_GETARG_POINTER(0), &cache_type);
 }
 
 Datum
@@ -180,9 +239,13 @@ fav_send(PG_FUNCTION_ARGS)
 Datum
 fav_from_bytea(PG_FUNCTION_ARGS)
 {
-	struct varlena *bytes = PG_GETARG_VARLENA_PP(0);
+	return datum_from_bytea(PG_GETARG_DATUM(0), &filter_type);
+}
 
-	return datum_from_bytes((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+Datum
+fav_cache_from_bytea(PG_FUNCTION_ARGS)
+{
+	return datum_from_bytea(PG_GETARG_DATUM(0), &cache_type);
 }
 
 /* A flat fav value has the same representation as a bytea. */

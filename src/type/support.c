@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "cache/bounded.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -49,14 +50,17 @@ count_of_constant(Const *filter)
 	struct varlena *value = (struct varlena *) DatumGetPointer(filter->constvalue);
 	size_t		size = toast_raw_datum_size(filter->constvalue) - VARHDRSZ;
 	struct varlena *head = pg_detoast_datum_slice(value, 0, FAV_MAX_HEAD_SIZE);
+	const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(head);
 	FavFilter	parsed;
+	FavBounded	set;
 	FavProblem	problem;
 
-	/* the executor reports a corrupted value */
-	if (fav_open(&parsed, (const uint8_t *) VARDATA_ANY(head), VARSIZE_ANY_EXHDR(head), size,
-				 &problem) != FAV_OK)
-		return -1;
-	return (double) (parsed.elements + parsed.nrecent);
+	/* the executor reports a corrupted value; no value is of both types */
+	if (fav_open(&parsed, bytes, VARSIZE_ANY_EXHDR(head), size, &problem) == FAV_OK)
+		return (double) (parsed.elements + parsed.nrecent);
+	if (fav_bounded_open(&set, bytes, VARSIZE_ANY_EXHDR(head), size, &problem) == FAV_OK)
+		return set.used;
+	return -1;
 }
 
 /* The probability that one element is contained. */
@@ -108,24 +112,26 @@ power(double base, double exponent)
 	return exponent < 0.5 ? 1.0 : pow(base, exponent);
 }
 
-/* The type fav in the schema of the extension; InvalidOid if there is none. */
+/* The type fav or fav_cache in the schema of the extension; InvalidOid if there is none. */
 static Oid
-filter_type(Oid schema)
+find_type(const char *name, Oid schema)
 {
-	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
 						   ObjectIdGetDatum(schema));
 }
 
 /*
- * Is the argument a filter?  Any user may define an operator with our estimator and with other
- * argument types.
+ * Is the argument a filter or a bounded set?  Any user may define an operator with our estimator
+ * and with other argument types.
  */
 static bool
 is_filter(Node *node, Oid function)
 {
-	Oid			fav = filter_type(get_func_namespace(function));
+	Oid			schema = get_func_namespace(function);
+	Oid			type = getBaseType(exprType(node));
 
-	return OidIsValid(fav) && getBaseType(exprType(node)) == fav;
+	return OidIsValid(type) && (type == find_type("fav", schema) ||
+								type == find_type("fav_cache", schema));
 }
 
 static bool
@@ -221,7 +227,7 @@ static Node *
 contains_levels(FuncExpr *call)
 {
 	Oid			schema = get_func_namespace(call->funcid);
-	Oid			fav = filter_type(schema);
+	Oid			fav = find_type("fav", schema);
 	Oid		   *declared;
 	int			count;
 	bool		is_contained;	/* x <@ filter */

@@ -27,6 +27,9 @@ extern void fuzz_open(const uint8_t *data, size_t size);
 /* A value or parameters, then operations; fuzz_ops.c describes the bytes. */
 extern void fuzz_ops(const uint8_t *data, size_t size);
 
+/* Arbitrary bytes as a bounded set, which is then edited. */
+extern void fuzz_bounded(const uint8_t *data, size_t size);
+
 #ifdef FUZZ_ALONE
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

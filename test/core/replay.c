@@ -2,7 +2,7 @@
  * replay.c
  *		Feed the corpus to the fuzz targets, without libFuzzer.
  *
- * Usage: replay <directory for fuzz_open> <directory for fuzz_ops>
+ * Usage: replay <directory for fuzz_open> <directory for fuzz_ops> <directory for fuzz_bounded>
  */
 #include <dirent.h>
 
@@ -60,9 +60,10 @@ replay(const char *directory, void (*target) (const uint8_t *, size_t))
 int
 main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc != 4)
 		return 2;
 	replay(argv[1], fuzz_open);
 	replay(argv[2], fuzz_ops);
+	replay(argv[3], fuzz_bounded);
 	return test_summary("replay");
 }

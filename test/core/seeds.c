@@ -5,6 +5,7 @@
  *
  * Usage: seeds <corpus directory>
  */
+#include "cache/bounded.h"
 #include "dated.h"
 #include "harness.h"
 #include "hash.h"
@@ -135,6 +136,25 @@ make_operations(const char *name, uint8_t error_rate, uint8_t region_size, uint8
 	save("ops", name, bytes, size);
 }
 
+/* A bounded set after `adds` elements, of which `dels` are deleted. */
+static void
+make_bounded(const char *name, uint32_t capacity, int64_t adds, int64_t dels)
+{
+	FavBoundedEditor editor;
+	int64_t		i;
+
+	if (fav_bounded_new(&editor, capacity, 2) != FAV_OK)
+		exit(1);
+	editor.set.params.kind = FAV_KIND_INTEGER;
+	for (i = 0; i < adds; i++)
+		fav_bounded_add(&editor, fav_hash_integer(i, 2));
+	for (i = 0; i < dels; i++)
+		fav_bounded_remove(&editor, fav_hash_integer(i, 2));
+	fav_bounded_finish(&editor);
+	save("bounded", name, editor.value + FAV_VALUE_PREFIX, fav_bounded_size(&editor.set));
+	fav_free(editor.value);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -173,6 +193,15 @@ main(int argc, char **argv)
 	make_operations("empty-6", 5, 30, 0);
 	make_operations("empty-7", 6, 9, 60);
 	make_operations("empty-8", 7, 1, 0);
+	make_bounded("empty", 1000, 0, 0);
+	make_bounded("one", 1000, 1, 0);
+	make_bounded("list", 100, 30, 5);
+	make_bounded("full-list", 20, 30, 0);
+	make_bounded("largest-list", 1000, 128, 0);
+	make_bounded("largest-capacity", FAV_BOUNDED_MAX_CAPACITY, 10, 0);
+	make_bounded("table", 130, 129, 0);
+	make_bounded("table-deleted", 130, 150, 140);
+	make_bounded("full-table", 130, 2000, 0);
 	make_operations("dated-1", 8 + 3, 6, 0);
 	make_operations("dated-2", 8 * 7 + 1, 0, 1);
 	make_operations("dated-3", 8 * 16 + 4, 2, 5);

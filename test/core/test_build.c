@@ -116,7 +116,7 @@ test_changed(void)
 		for (i = 0; i < 2; i++)
 		{
 			FavFilter	other = whole.filter;
-			size_t		j;
+			uint64_t	j;
 
 			if (change == 0)
 				CHECK(fav_editor_add(&editors[i], 42) == FAV_OK);
