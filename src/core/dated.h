@@ -30,6 +30,8 @@ fav_span(const FavFilter *filter, int32_t period)
 {
 	int64_t		width = (int64_t) fav_delay(filter->params.keep) + 1;
 
+	if (!fav_is_dated(filter))
+		return 0;
 	/* rounded down; no sum or product here exceeds 64 bits */
 	return period >= 0 ? period / width : -((-(int64_t) period + width - 1) / width);
 }
