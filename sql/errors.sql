@@ -72,7 +72,7 @@ SELECT regexp_replace(complaint(format('SELECT %L::bytea::fav', large || '\x00':
 SELECT spoilt(small, 0, '\x00') FROM good;
 SELECT spoilt(small, 0, '\x02') FROM good;
 SELECT spoilt(small, 1, '\x01') FROM good;
-SELECT spoilt(small, 1, '\x02') FROM good;
+SELECT spoilt(small, 1, '\x04') FROM good;
 SELECT spoilt(small, 6, '\x00') FROM good;
 SELECT spoilt(small, 6, '\x06') FROM good;
 SELECT spoilt(small, 6, '\xff') FROM good;

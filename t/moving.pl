@@ -31,6 +31,9 @@ INSERT INTO filters VALUES (1, NULL), (2, fav_new(77, 0.05, 9, -5)),
 	(6, (SELECT fav_agg(i) FROM generate_series(1::bigint, 199999, 2) i));
 CREATE TABLE shared (f fav DEFAULT fav_new(10), CHECK (fav_count(f) < 1000000));
 INSERT INTO shared VALUES (fav_add(NULL, 1, 2)), (DEFAULT);
+CREATE TABLE caches (c fav_cache DEFAULT fav_cache_new(5, 9), CHECK (fav_count(c) < 1000000));
+INSERT INTO caches VALUES (NULL), (DEFAULT), (fav_add(NULL::fav_cache, 'x')), (fav_add(NULL::fav_cache, 1, 2)),
+	((SELECT fav_cache_agg(i, 1000 ORDER BY i) FROM generate_series(1, 2000) i)), ((SELECT fav_cache_agg(i, 100000 ORDER BY i) FROM generate_series(1, 90000) i));
 CREATE INDEX ON filters (fav_count(f));
 CREATE VIEW visible AS SELECT id, i FROM filters, generate_series(1::bigint, 200) i WHERE NOT fav_contains(f, i);
 CREATE TABLE blocks (who bigint, whom bigint, PRIMARY KEY (who, whom));
@@ -49,6 +52,7 @@ SELECT id, count(*) FILTER (WHERE fav_contains(f, i)), count(*) FILTER (WHERE fa
 FROM filters, generate_series(1::bigint, 300000, 997) i GROUP BY id ORDER BY id};
 my $others = q{SELECT count(*), md5(string_agg(id || ' ' || i, ',' ORDER BY id, i)) FROM visible
 UNION ALL SELECT count(*), md5(string_agg(f::text, ',' ORDER BY f::text)) FROM shared
+UNION ALL SELECT count(*), md5(string_agg(c::text, ',' ORDER BY c::text)) FROM caches
 UNION ALL SELECT cardinality(f), md5(f::text) FROM lists};
 my $contents = "$bytes; $answers; $others";
 my $before = $node->safe_psql('source', $contents);

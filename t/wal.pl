@@ -72,17 +72,19 @@ CHECKPOINT;
 	return;
 }
 
-# A table of filters in which every user has n already
+# A table of filters, or of caches, in which every user has n elements already
 sub make_users
 {
-	my ($n, $fillfactor, $count) = @_;
+	my ($n, $fillfactor, $count, $type) = @_;
+
+	$type //= 'fav';
 
 	$node->safe_psql(
 		'postgres', qq{
 DROP TABLE IF EXISTS users;
-CREATE TABLE users (id bigint PRIMARY KEY, hidden fav) WITH (fillfactor = $fillfactor);
+CREATE TABLE users (id bigint PRIMARY KEY, hidden $type) WITH (fillfactor = $fillfactor);
 INSERT INTO users
-SELECT id, (SELECT fav_add(fav_new(), array_agg(id * 7919 + post)) FROM generate_series(1, $n) post)
+SELECT id, (SELECT fav_add(${type}_new(1000), array_agg(id * 7919 + post)) FROM generate_series(1, $n) post)
 FROM generate_series(1, $count) id;
 VACUUM users;
 CHECKPOINT;
@@ -104,6 +106,13 @@ foreach my $n (0, 1, 50, 100, 127)
 
 	note(sprintf('%d there, one more: %.0f bytes for a pair, %.0f bytes for the filter', $n, $pair, $filter));
 	cmp_ok($filter, '<=', $pair, "adding to a filter of $n costs no more WAL than a pair");
+
+	make_users($n, 10, 10 * $users, 'fav_cache');
+	my $cache =
+	  bytes_each(map { "UPDATE users SET hidden = fav_add(hidden, 1000000) WHERE id = 10 * $_" } (1 .. $users));
+
+	note(sprintf('%d there, one more: %.0f bytes for the cache', $n, $cache));
+	cmp_ok($cache, '<=', $pair, "nor does adding to a cache of $n");
 }
 
 # In the long run index pages split and heap pages are pruned.

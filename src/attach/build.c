@@ -208,7 +208,7 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 static void
 mend_triggers(FavAttachment *attachment, Walk *walk)
 {
-	if (!fav_is_active(attachment->schema, attachment->source, attachment->levels))
+	if (!fav_is_active(attachment))
 		fav_create_triggers(attachment);
 	walk->is_done = true;
 }
@@ -230,6 +230,7 @@ run_batch(Batch batch, Walk *walk)
 	FavAttachment *attachment = fav_attachment_of_arguments(walk->fcinfo, 1);
 	FavRole		role;
 
+	fav_refuse_sink(attachment, "fav_build");
 	if (!OidIsValid(walk->levels))
 	{
 		walk->levels = attachment->levels;
@@ -238,7 +239,7 @@ run_batch(Batch batch, Walk *walk)
 	if (attachment->levels != walk->levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("the filters of table \"%s\" were attached again while they were being built",
+				 errmsg("the filters of table \"%s\" were attached again during the build",
 						get_rel_name(attachment->source))));
 	fav_become_owner(&role, attachment->owner);
 	if (walk->size > 1)
@@ -323,6 +324,24 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 	MemoryContextDelete(walk.context);
 }
 
+/* A distributed table: each shard batch by batch, and then what they are read with. */
+static void
+build_distributed(FunctionCallInfo fcinfo)
+{
+	Oid			schema = fav_schema_of_function(fcinfo);
+	Oid			source = fav_source_argument(fcinfo);
+	FavAttachment *attachment;
+	FavRole		role;
+
+	fav_check_owner(source);
+	attachment = fav_attachment_of_levels(schema, fav_choose_levels(schema, source,
+		PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1))));
+	fav_become_owner(&role, attachment->owner);
+	fav_build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
+	fav_complete(attachment);
+	fav_become_caller(&role);
+}
+
 /*
  * fav_build(source, name, rebuild)
  */
@@ -338,6 +357,12 @@ fav_build(PG_FUNCTION_ARGS)
 				 errhint("Call it outside of transaction blocks and functions.")));
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
+	if (fav_is_distributed(fav_source_argument(fcinfo)))
+	{
+		build_distributed(fcinfo);
+		SPI_finish();
+		PG_RETURN_VOID();
+	}
 	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
 	{
 		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);

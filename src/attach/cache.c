@@ -221,14 +221,25 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 	FavAttachment *attachment;
 	FavDefinition definition;
 
-	if (!fav_read_when(trigger->tgqual, is_of_rows, when))
+	if (fav_is_being_copied(relation))
+		return NULL;
+	if (!fav_read_when(relation, trigger->tgqual, is_of_rows, when))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("trigger \"%s\" was not made by fav_attach", trigger->tgname),
 				 errhint("Drop the trigger.")));
+	if (!OidIsValid(when->levels))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
+						trigger->tgname, get_rel_name(relation)),
+				 errhint("Give their table its name back, or drop the triggers.")));
 	if (fav_read_definition(schema, when->levels, &definition) &&
 		!fav_is_in_family(relation, definition.source))
+	{
+		fav_refuse_unknown_shard(relation, definition.source);
 		return NULL;
+	}
 	attachment = fav_attachment_of_levels(schema, when->levels);
 	if (is_of_rows)
 		check_columns(attachment, trigger, relation, when);
@@ -311,6 +322,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	fav_check_owner(source);
 	LockRelationOid(source, AccessShareLock);
 	fav_check_owner(source);
+	fav_refuse_distributed(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);

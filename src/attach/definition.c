@@ -6,6 +6,7 @@
  * column recent is an empty filter:
  *
  *		fav_recent('hidden_posts'::regclass, 0.01, 0, 0)
+ *		fav_sink_recent('seen'::regclass, 0.01, 0, 2592000)
  *
  * Only the owner of the table can write that, it costs nothing when rows are written, and a
  * dump restores it together with the table.
@@ -14,6 +15,9 @@
  * regclass, and a row trigger's also the columns of key and element.  So PostgreSQL itself
  * follows renames, maps columns to partitions, keeps what is needed from being dropped, and
  * dumps all of it by name.  A trigger alone proves nothing: anybody can make one.
+ *
+ * On a distributed table (shards.c) the constant is of type text: there triggers are made
+ * before the levels table when Citus adds a node.
  *
  * This file reads catalogs only.  It opens no table of a user, and waits for no lock.
  */
@@ -34,6 +38,7 @@
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_recent);
+PG_FUNCTION_INFO_V1(fav_sink_recent);
 
 static Oid
 function_oid(Oid schema, const char *name, int nargs, Oid *types)
@@ -71,6 +76,32 @@ fav_recent(PG_FUNCTION_ARGS)
 	return fav_make_recent(&params);
 }
 
+/*
+ * The filters of a sink that forgets count time in periods, of which `keep` has this many, or as
+ * many as it has seconds.
+ */
+#define PERIODS		64
+
+void
+fav_set_keep(int64 seconds, FavParams *params, int64 *period)
+{
+	*period = Max(1, seconds / PERIODS);
+	params->keep = (uint32_t) ((seconds + *period - 1) / *period);
+}
+
+/* fav_sink_recent(source, error_rate, seed, keep): an empty filter of a sink; keep in seconds */
+Datum
+fav_sink_recent(PG_FUNCTION_ARGS)
+{
+	FavParams	params = fav_default_params();
+	int64		period;
+
+	params.error_rate = PG_GETARG_FLOAT8(1);
+	params.seed = (uint64_t) PG_GETARG_INT64(2);
+	fav_set_keep(Max(0, PG_GETARG_INT64(3)), &params, &period);
+	return fav_make_recent(&params);
+}
+
 /* The default of a column; NULL if it has none. */
 static Node *
 read_default(Oid relation, AttrNumber number)
@@ -105,13 +136,18 @@ bool
 fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 {
 	Oid			types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT4OID};
+	Oid			sink_types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT8OID};
 	Node	   *expression = read_default(levels, FAV_LEVELS_RECENT);
-	Datum		values[4];
+	Datum		values[4] = {0};
+	Oid			function;
 	ListCell   *cell;
 	int			i = 0;
 
-	if (expression == NULL || !IsA(expression, FuncExpr) ||
-		((FuncExpr *) expression)->funcid != function_oid(schema, "fav_recent", 4, types))
+	if (expression == NULL || !IsA(expression, FuncExpr))
+		return false;
+	function = ((FuncExpr *) expression)->funcid;
+	definition->is_sink = function == function_oid(schema, "fav_sink_recent", 4, sink_types);
+	if (!definition->is_sink && function != function_oid(schema, "fav_recent", 4, types))
 		return false;
 	foreach(cell, ((FuncExpr *) expression)->args)
 	{
@@ -121,12 +157,14 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 			return false;
 		values[i++] = argument->constvalue;
 	}
-	definition->source = DatumGetObjectId(values[0]);
+	definition->source = fav_beside(levels, DatumGetObjectId(values[0]));
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
-	definition->share = DatumGetInt32(values[3]);
-	return definition->share >= 0;
+	definition->share = definition->is_sink ? 0 : DatumGetInt32(values[3]);
+	definition->keep = definition->is_sink ? DatumGetInt64(values[3]) : 0;
+	fav_set_keep(definition->keep, &definition->params, &definition->period);
+	return definition->share >= 0 && definition->keep >= 0;
 }
 
 /*
@@ -145,10 +183,12 @@ read_when_walker(Node *node, WhenWalk *walk)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Const) && ((Const *) node)->consttype == REGCLASSOID &&
-		!((Const *) node)->constisnull)
+	if (IsA(node, Const) && !((Const *) node)->constisnull &&
+		(((Const *) node)->consttype == REGCLASSOID || ((Const *) node)->consttype == TEXTOID))
 	{
-		walk->when->levels = DatumGetObjectId(((Const *) node)->constvalue);
+		walk->when->levels = ((Const *) node)->consttype == TEXTOID ?
+			fav_find_named(((Const *) node)->constvalue) :
+			DatumGetObjectId(((Const *) node)->constvalue);
 		walk->nrelations++;
 	}
 	else if (IsA(node, Var))
@@ -167,11 +207,11 @@ read_when_walker(Node *node, WhenWalk *walk)
 }
 
 /*
- * Read a WHEN clause.  The table it names is levels, the first column is the key, and the
- * next is the element.  False if the clause is none of ours.
+ * Read the WHEN clause of a trigger of a relation.  The table it names is levels, the first
+ * column is the key, and the next is the element.  False if the clause is none of ours.
  */
 bool
-fav_read_when(const char *expression, bool is_of_rows, FavWhen *when)
+fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when)
 {
 	WhenWalk	walk = {when, 0, false};
 
@@ -179,8 +219,11 @@ fav_read_when(const char *expression, bool is_of_rows, FavWhen *when)
 	if (expression == NULL)
 		return false;
 	(void) read_when_walker(stringToNode(expression), &walk);
-	return walk.nrelations == 1 && !walk.is_strange &&
-		(when->element != InvalidAttrNumber) == is_of_rows;
+	if (walk.nrelations != 1 || walk.is_strange ||
+		(when->element != InvalidAttrNumber) != is_of_rows)
+		return false;
+	when->levels = fav_beside(relation, when->levels);
+	return true;
 }
 
 /* A row of pg_trigger; NULL if it is none of ours. */
@@ -192,7 +235,8 @@ read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
 	bool		isnull;
 	Datum		value = heap_getattr(tuple, Anum_pg_trigger_tgqual, descriptor, &isnull);
 
-	if (isnull || !fav_read_when(TextDatumGetCString(value), is_of_rows, &trigger->when))
+	if (isnull || !fav_read_when(form->tgrelid, TextDatumGetCString(value), is_of_rows,
+								 &trigger->when))
 		return NULL;
 	trigger->relation = form->tgrelid;
 	trigger->name = form->tgname;

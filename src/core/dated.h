@@ -30,6 +30,8 @@ fav_span(const FavFilter *filter, int32_t period)
 {
 	int64_t		width = (int64_t) fav_delay(filter->params.keep) + 1;
 
+	if (!fav_is_dated(filter))
+		return 0;
 	/* rounded down; no sum or product here exceeds 64 bits */
 	return period >= 0 ? period / width : -((-(int64_t) period + width - 1) / width);
 }
@@ -99,7 +101,7 @@ extern int32_t fav_oldest(const FavFilter *filter);
 extern void fav_forget(FavFilter *filter, int32_t now);
 
 /*
- * Drop what is forgotten in period `now`, and the tombstones that nobody needs any more.  Nothing
+ * Drop what is forgotten in period `now`, and the tombstones that are not needed any more.  Nothing
  * changes if nothing is too old.
  */
 extern FavStatus fav_editor_expire(FavEditor *editor, int32_t now);

@@ -29,7 +29,7 @@
  */
 #define GROWTH_MAX			8
 
-/* With so many slices, another one of a dated filter doubles its size. */
+/* With this many slices, another one of a dated filter doubles its size. */
 #define MANY_SLICES			20
 
 /* The error of a small slice, block by block. */

@@ -128,7 +128,7 @@ sub calls_on_filter
 		($sample{$kind}, $sample{"${kind}[]"}) = ($element, $many);
 	}
 	my $samples = join(', ', map { "('$_'::regtype, \$sample\$$sample{$_}\$sample\$)" } sort keys %sample);
-	my $like = 'fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed)';
+	my $like = 'fav_new(1000, 0.01, (fav_stats(f)).region_size, (fav_stats(f)).seed, (fav_stats(f)).keep)';
 	my @more = ("fav_union(f, $like)", "fav_add(fav_del(f, $element), $element)", "fav_union(fav_add(f, $element), fav_exclude(f, $element))");
 	push @more, "fav_union(fav_add($like, $many), f)", "fav_add(fav_del(f, $many), $many)", "fav_del(fav_add(f, $many), $many)",
 	  "fav_union(fav_add(f, $many), fav_del(f, $many))", "fav_del(fav_exclude(f, $many), $many)", "fav_add(fav_exclude(f, $many), $many)"

@@ -8,8 +8,8 @@
  *		  last added (no false negatives).
  *		- It is forgotten at most max(1, keep / 8) periods later.  What is forgotten, and what was
  *		  never added, is found at most as often as promised, as in model.c.
- *		- A removed element is absent right after its removal, and is found again for `keep`
- *		  periods if it is added again.
+ *		- A removed element is absent right after its removal, and later found at most twice as
+ *		  often as promised.  It is found again for `keep` periods if it is added again.
  *		- The bytes survive writing, opening and checking at any moment.
  *		- In the steady state the size neither grows nor exceeds 20 bits per element at 1 %, for spans
  *		  of some thousand elements.
@@ -35,8 +35,13 @@ typedef struct Model
 	int64_t    *added;			/* the last period of each element, or NEVER */
 	uint8_t    *removed;		/* and not added since */
 	int32_t		now;
-	uint64_t	strangers;		/* probed that must be absent, and found */
-	uint64_t	found;
+	Value		snapshot;		/* an earlier value, for unions */
+	int64_t    *snapshot_added;
+	uint8_t    *snapshot_removed;
+	double		allowed;		/* strangers that may be found, at the error rate */
+	uint64_t	found;			/* strangers that were found */
+	double		removed_allowed;	/* likewise, removed elements */
+	uint64_t	removed_found;
 } Model;
 
 static inline uint64_t
@@ -57,6 +62,8 @@ open_model(Model *model, const FavParams *params, uint32_t universe, int32_t sta
 	model->now = start;
 	model->added = malloc(universe * sizeof(int64_t));
 	model->removed = calloc(universe, 1);
+	model->snapshot_added = malloc(universe * sizeof(int64_t));
+	model->snapshot_removed = calloc(universe, 1);
 	for (i = 0; i < universe; i++)
 		model->added[i] = NEVER;
 	fav_editor_new(&model->editor, params);
@@ -68,8 +75,11 @@ close_model(Model *model)
 {
 	fav_editor_close(&model->editor);
 	value_free(&model->value);
+	value_free(&model->snapshot);
 	free(model->added);
 	free(model->removed);
+	free(model->snapshot_added);
+	free(model->snapshot_removed);
 }
 
 /* Write the filter, and go on from its bytes. */
@@ -98,6 +108,31 @@ add(Model *model, uint32_t element, int32_t period)
 	model->removed[element] = 0;
 }
 
+static void
+take_snapshot(Model *model)
+{
+	value_free(&model->snapshot);
+	value_from_editor(&model->snapshot, &model->editor);
+	memcpy(model->snapshot_added, model->added, model->universe * sizeof(int64_t));
+	memcpy(model->snapshot_removed, model->removed, model->universe);
+}
+
+/* Unite the filter with the snapshot: what was removed since comes back. */
+static void
+unite(Model *model)
+{
+	uint32_t	i;
+
+	CHECK(fav_editor_union(&model->editor, &model->snapshot.filter) == FAV_OK);
+	for (i = 0; i < model->universe; i++)
+		if (model->snapshot_added[i] != NEVER && !model->snapshot_removed[i] &&
+			(model->removed[i] || model->added[i] < model->snapshot_added[i]))
+		{
+			model->added[i] = model->snapshot_added[i];
+			model->removed[i] = 0;
+		}
+}
+
 static bool
 is_kept(const Model *model, uint32_t element)
 {
@@ -121,6 +156,13 @@ remove_element(Model *model, uint32_t element)
 }
 
 static void
+probe_stranger(Model *model, uint64_t element)
+{
+	model->allowed += model->editor.filter.params.error_rate;
+	model->found += fav_editor_contains(&model->editor, hash_of(model, element));
+}
+
+static void
 check(Model *model)
 {
 	uint32_t	i;
@@ -133,32 +175,29 @@ check(Model *model)
 					   "element %u of period %lld is lost in %d", i, (long long) model->added[i],
 					   model->now);
 		else if (is_gone(model, i))
+			probe_stranger(model, i);
+		else if (model->removed[i])
 		{
-			model->strangers++;
-			model->found += fav_editor_contains(&model->editor, hash_of(model, i));
+			model->removed_allowed += model->editor.filter.params.error_rate;
+			model->removed_found += fav_editor_contains(&model->editor, hash_of(model, i));
 		}
 	}
 	for (i = 0; i < 2000; i++)
-	{
-		model->strangers++;
-		model->found += fav_editor_contains(&model->editor,
-											hash_of(model, model->universe + next_random(&model->random) % 1000000000));
-	}
+		probe_stranger(model, model->universe + next_random(&model->random) % 1000000000);
 }
 
 static void
 check_error(const Model *model)
 {
-	double		expected = model->params.error_rate * (double) model->strangers;
-
-	CHECK_THAT((double) model->found <= 1.02 * expected + 5 * sqrt(expected) + 1,
-			   "%llu of %llu strangers are found, allowed %g", (unsigned long long) model->found,
-			   (unsigned long long) model->strangers, model->params.error_rate);
+	CHECK_THAT((double) model->found <= 1.02 * model->allowed + 5 * sqrt(model->allowed) + 1,
+			   "%llu strangers are found, allowed %g", (unsigned long long) model->found, model->allowed);
+	CHECK_THAT((double) model->removed_found <= 2 * model->removed_allowed + 5 * sqrt(model->removed_allowed) + 1,
+			   "%llu removed elements are found, allowed %g", (unsigned long long) model->removed_found, model->removed_allowed);
 }
 
 /*
  * Many come, some come again, some are removed; rates change by factors, periods are skipped, some
- * elements come late.
+ * elements come late, some come by a union.
  */
 static void
 test_life(double error_rate, uint32_t region_size, uint32_t keep, uint32_t per_period, int32_t start,
@@ -200,6 +239,10 @@ test_life(double error_rate, uint32_t region_size, uint32_t keep, uint32_t per_p
 		}
 		if (step % 4 == 0)
 			reopen(&model);
+		if (step % 20 == 5)
+			take_snapshot(&model);
+		if (step % 20 == 9)
+			unite(&model);
 		if (step % 6 == 0 || step == steps - 1)
 			check(&model);
 	}
@@ -264,6 +307,221 @@ test_steady(double error_rate, uint32_t keep, uint32_t per_period, uint32_t keep
 	test_end();
 }
 
+/* Many come in one period and few in another: the number of slices stays within its limit. */
+static void
+test_bursts(uint32_t keep, uint64_t seed)
+{
+	FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = keep};
+	uint64_t	random = seed;
+	FavEditor	editor;
+	int64_t		next = 0;
+	uint32_t	most = 0;
+	double		worst = 0.0;
+	int32_t		period = 0;
+	uint32_t	step;
+
+	test_begin("dated: bursts, keep %u, seed %llu", keep, (unsigned long long) seed);
+	fav_editor_new(&editor, &params);
+	for (step = 0; step < 150; step++)
+	{
+		uint64_t	count = UINT64_C(1) << random_below(&random, 16);
+		const FavFilter *result;
+		FavMeasure	measure;
+
+		period += (int32_t) random_below(&random, 2 * fav_delay(keep) + 1);
+		for (; count > 0; count--)
+			CHECK(fav_editor_add_at(&editor, fav_hash_integer(next++, 0), period) == FAV_OK);
+		fav_editor_finish(&editor, &result);
+		fav_measure(result, &measure);
+		if (measure.error > worst)
+			worst = measure.error;
+		if (result->nslices > most)
+			most = result->nslices;
+	}
+	printf("dated: at most %u slices, error %.3f of the rate\n", most, worst / params.error_rate);
+	CHECK(worst <= params.error_rate);
+	fav_editor_close(&editor);
+	test_end();
+}
+
+/* A small set knows the period of each element, in any order of adding. */
+static void
+test_exact(void)
+{
+	FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = 40};
+	FavEditor	editor;
+	int32_t		now;
+	int32_t		i;
+
+	test_begin("dated: a small set forgets each element in its own period");
+	fav_editor_new(&editor, &params);
+	CHECK(fav_editor_add(&editor, 1) == FAV_UNDATED && !editor.changed);
+	/* 0, 3, 6, ... 38, 1, 4, ... */
+	for (i = 0; i < 40; i++)
+		CHECK(fav_editor_add_at(&editor, fav_hash_integer(3 * i % 40, 0), 3 * i % 40) == FAV_OK);
+	for (now = 39; now < 82; now++)
+	{
+		Value		value;
+
+		CHECK(fav_editor_expire(&editor, now) == FAV_OK);
+		value_from_editor(&value, &editor);
+		CHECK(fav_count(&value.filter) == (uint64_t) (now <= 40 ? 40 : now > 79 ? 0 : 80 - now));
+		CHECK(fav_oldest(&value.filter) == (now <= 40 ? 0 : now > 79 ? FAV_NO_PERIOD : now - 40));
+		for (i = 0; i < 40; i++)
+			CHECK(fav_contains(&value.filter, fav_hash_integer(i, 0)) == (i + 40 >= now));
+		value_free(&value);
+	}
+	fav_editor_close(&editor);
+	test_end();
+}
+
+/*
+ * A removed element whose slice is forgotten may be reported by a later one.  Removing it again clears no
+ * bit, because these are bits of others.
+ */
+static void
+test_twice(void)
+{
+	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = 0.3, .region_size = 3, .keep = 8};
+	FavEditor	editor;
+	Value		value;
+	uint32_t	again = 0;
+	int64_t		i;
+
+	test_begin("dated: removing twice changes nothing");
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < 2000; i++)
+		CHECK(fav_editor_add_at(&editor, fav_hash_integer(i, 0), 0) == FAV_OK);
+	for (i = 0; i < 1000; i++)
+		CHECK(fav_editor_remove(&editor, fav_hash_integer(i, 0)) == FAV_OK);
+	for (i = 2000; i < 4000; i++)
+		CHECK(fav_editor_add_at(&editor, fav_hash_integer(i, 0), 4) == FAV_OK);
+	CHECK(fav_editor_expire(&editor, 9) == FAV_OK);
+	value_from_editor(&value, &editor);
+	for (i = 0; i < 1000; i++)
+		if (fav_has_tombstone(&value.filter, fav_hash_integer(i, 0)))
+		{
+			CHECK(fav_editor_remove(&editor, fav_hash_integer(i, 0)) == FAV_OK);
+			again++;
+		}
+	CHECK(again > 20 && again < 500);
+	for (i = 2000; i < 4000; i++)
+		CHECK(fav_editor_contains(&editor, fav_hash_integer(i, 0)));
+	fav_editor_close(&editor);
+	value_free(&value);
+	test_end();
+}
+
+/* Out of memory at any allocation, nothing is lost. */
+static void
+test_no_memory(void)
+{
+	FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = 5};
+	unsigned	n;
+
+	test_begin("dated: out of memory, what is to be kept is kept");
+	for (n = 1; n < 30; n++)
+	{
+		FavEditor	editor;
+		int64_t		i;
+
+		fav_editor_new(&editor, &params);
+		for (i = 0; i < 2000; i++)
+			CHECK(fav_editor_add_at(&editor, fav_hash_integer(i, 0), (int32_t) (i / 500)) == FAV_OK);
+		for (i = 1600; i < 2000; i += 3)
+			CHECK(fav_editor_remove(&editor, fav_hash_integer(i, 0)) == FAV_OK);
+		fail_allocation(n);
+		for (i = 2000; i < 4000; i++)
+			(void) fav_editor_add_at(&editor, fav_hash_integer(i, 0), (int32_t) (i / 500));
+		fail_allocation(0);
+		for (i = 1000; i < 2000; i++)
+			if (i < 1600 || (i - 1600) % 3 != 0)
+				CHECK(fav_editor_contains(&editor, fav_hash_integer(i, 0)));
+		CHECK(fav_editor_expire(&editor, 100) == FAV_OK && editor.filter.nslices == 0 && editor.filter.nrecent == 0);
+		CHECK(editor.tombstones.count == 0 && editor.filter.elements == 0);
+		fav_editor_close(&editor);
+		CHECK(allocated_bytes() == 0);
+	}
+	test_end();
+}
+
+/* Bytes of a dated value that are changed, and why it is refused then. */
+static void
+test_refusals(void)
+{
+	FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = 20};
+	FavEditor	editor;
+	Value		value;
+	FavFilter	filter;
+	FavProblem	problem;
+	size_t		entry;
+	size_t		i;
+
+	test_begin("dated: a value with wrong periods is refused");
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < 1000; i++)
+		CHECK(fav_editor_add_at(&editor, fav_hash_integer((int64_t) i, 0), (int32_t) (i / 90)) == FAV_OK);
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	CHECK(value.filter.nslices > 2 && value.filter.nruns > 1 && value.filter.newest == 11);
+	entry = fav_entry_offset(&value.filter, 1);
+	{
+		const struct
+		{
+			const char *what;
+			size_t		at;
+			uint32_t	width;
+			uint32_t	number;
+			const char *reason;
+		}			changes[] = {
+			{"keep 0", FAV_AT_KEEP, 4, 0, "keeps elements for 0"},
+			{"keep 2^31", FAV_AT_KEEP, 4, UINT32_C(1) << 31, "keeps elements for 2147483648"},
+			{"a shorter keep", FAV_AT_KEEP, 4, 2, "among the last"},
+			{"no newest period", FAV_AT_NEWEST, 4, (uint32_t) FAV_NO_PERIOD, "has a newest period"},
+			{"an earlier newest period", FAV_AT_NEWEST, 4, 10, "among the last"},
+			{"a later newest period", FAV_AT_NEWEST, 4, 1000, "among the last"},
+			{"not dated", FAV_AT_FLAGS, 1, 0, "Unknown flags and reserved"},
+			{"a run less", FAV_AT_NRUNS, 1, value.filter.nruns - 1, "The runs have"},
+			{"255 runs", FAV_AT_NRUNS, 1, 255, ""},
+			{"an empty run", FAV_DATED_FRONT_SIZE + FAV_RUN_AT_COUNT, 1, 0, "Run 1 of recent hashes is empty"},
+			{"a long run", FAV_DATED_FRONT_SIZE + FAV_RUN_AT_COUNT, 1, 255, "The runs have"},
+			{"an early run", FAV_DATED_FRONT_SIZE + FAV_RUN_AT_PERIOD, 4, 1, "do not descend"},
+			{"a late run", FAV_DATED_FRONT_SIZE + FAV_RUN_AT_PERIOD, 4, 12, "among the last"},
+			{"first after last", entry + FAV_SLICE_AT_FIRST, 4, INT32_MAX, "Slice 2 has the periods"},
+			{"first in an earlier span", entry + FAV_SLICE_AT_FIRST, 4, (uint32_t) INT32_MIN, "Slice 2 has the periods"},
+			{"last after newest", entry + FAV_SLICE_AT_LAST, 4, 12, "Slice 2 has the periods"},
+			{"last too old", entry + FAV_SLICE_AT_LAST, 4, (uint32_t) -100, "Slice 2 has the periods"},
+		};
+
+		for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		{
+			uint8_t    *bytes = malloc(value.size);
+			uint32_t	j;
+
+			memcpy(bytes, value.bytes, value.size);
+			for (j = 0; j < changes[i].width; j++)
+				bytes[changes[i].at + j] = (uint8_t) (changes[i].number >> 8 * j);
+			CHECK_THAT(fav_open(&filter, bytes, value.size, value.size, &problem) == FAV_MALFORMED &&
+					   strstr(problem.detail, changes[i].reason) != NULL,
+					   "%s: %s", changes[i].what, problem.detail);
+			free(bytes);
+		}
+	}
+	/* a head that is cut off, at every length */
+	for (i = 0; i < value.size; i++)
+	{
+		uint8_t    *bytes = malloc(i > 0 ? i : 1);
+
+		memcpy(bytes, value.bytes, i);
+		CHECK(fav_open(&filter, bytes, i, i, &problem) == FAV_MALFORMED);
+		CHECK((fav_open(&filter, bytes, i, value.size, &problem) == FAV_OK) == (i >= fav_head_size(&value.filter)));
+		CHECK(fav_head_is_longer(bytes, i) == (i >= FAV_DATED_FRONT_SIZE && i < fav_head_size(&value.filter)));
+		free(bytes);
+	}
+	value_free(&value);
+	test_end();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -279,7 +537,13 @@ main(int argc, char **argv)
 	test_steady(0.01, 15, 1000, 100, 20);
 	test_steady(0.01, 720, 20, 20, 21);
 	test_steady(0.01, 30, 10, 100, 100);
+	test_exact();
+	test_twice();
+	test_refusals();
+	test_no_memory();
 	printf("seed %llu\n", (unsigned long long) seed);
+	for (i = 0; i < sizeof(keeps) / sizeof(keeps[0]) - 1; i++)
+		test_bursts(keeps[i], seed + i);
 	for (round = 0; round < rounds; round++)
 		for (i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++)
 		{
