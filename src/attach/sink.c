@@ -211,9 +211,12 @@ append_to_log(StringInfo log, const FavFilter *filter)
 	log->len += (int) (LOG_PREFIX + size);
 }
 
-/* Make all changes in `filter` on base. */
+/*
+ * Make all changes in `filter` on a level below.  Bits are only cleared in base, which has every
+ * element that was removed.
+ */
 static void
-replay(FavEditor *base, const FavFilter *filter)
+replay(FavEditor *level, const FavFilter *filter, bool is_base)
 {
 	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
@@ -221,14 +224,14 @@ replay(FavEditor *base, const FavFilter *filter)
 	/* oldest first */
 	fav_recent_periods(filter, periods);
 	for (i = filter->nrecent; i-- > 0;)
-		fav_require(fav_editor_add_at(base, fav_load64(filter->recent + 8 * (size_t) i),
+		fav_require(fav_editor_add_at(level, fav_load64(filter->recent + 8 * (size_t) i),
 									  periods[i]));
 	for (i = filter->ntombstones; i-- > 0;)
 	{
 		uint64_t	hash = fav_load64(filter->tombstones + 8 * (size_t) i);
 
-		fav_require(filter->has_excluded ? fav_editor_exclude(base, hash) :
-					fav_editor_remove(base, hash));
+		fav_require(is_base && !filter->has_excluded ? fav_editor_remove(level, hash) :
+					fav_editor_exclude(level, hash));
 	}
 }
 
@@ -257,7 +260,7 @@ replay_part(const FavRow *row, int part, FavEditor *base)
 			fav_raise_corrupted(&problem);
 		if (!is_recent(row->attachment, &filter))
 			raise_not_ours(row->attachment);
-		replay(base, &filter);
+		replay(base, &filter, true);
 		at += LOG_PREFIX + size;
 	}
 }
@@ -301,7 +304,8 @@ change_recent(FavRow *row, const Change *change, FavWritten *levels)
 static void
 push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 {
-	fav_require(fav_levels_push(middle, filter));
+	replay(middle, filter, false);
+	fav_require(fav_editor_flush(middle));
 	append_to_log(log, filter);
 }
 
@@ -360,7 +364,7 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 			   Max(FAV_DEFAULT_CAPACITY, count), &base);
 	for (i = 0; i < FAV_LOG_PARTS; i++)
 		replay_part(row, i, &base);
-	replay(&base, &row->recent);
+	replay(&base, &row->recent, true);
 	if (change->action == ADD)
 		fav_require(fav_editor_add_many_at(&base, change->hashes.values, change->hashes.count,
 										   change->period));
