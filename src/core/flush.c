@@ -233,7 +233,11 @@ plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 		wanted += 2 * sqrt(wanted);
 	}
 	else if (nslices == 0)
+	{
 		wanted = (double) filter->params.capacity * (fav_delay(keep) + 1.0) / (keep + 1.0);
+		if (wanted > (double) plan->least)
+			plan->least = (uint64_t) wanted;
+	}
 	plan->capacity = wanted < FAV_MAX_ELEMENTS ? (uint64_t) wanted : FAV_MAX_ELEMENTS;
 	if (plan->capacity < plan->least)
 		plan->capacity = plan->least;
