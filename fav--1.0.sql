@@ -797,15 +797,27 @@ CREATE FUNCTION fav_recent(source regclass, error_rate float8, seed bigint, shar
 COMMENT ON FUNCTION fav_recent(regclass, float8, bigint, int) IS
 	'an empty filter; as the default of column recent it records the source and the parameters of an attachment';
 
+CREATE FUNCTION fav_period(seconds bigint) RETURNS int
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_period(bigint) IS
+	'the present period, where each has so many seconds; counted from 2000-01-01';
+
+CREATE FUNCTION fav_sink_recent(source regclass, error_rate float8, seed bigint, keep bigint) RETURNS fav
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_sink_recent(regclass, float8, bigint, bigint) IS
+	'an empty filter; as the default of column recent it records the source and the parameters of a sink';
+
 -- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that a
 -- user creates by hand can reach only filters of their own tables.
 
 CREATE FUNCTION fav_collect() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
-COMMENT ON FUNCTION fav_collect() IS 'row trigger of fav_attach: collects the touched pairs';
+COMMENT ON FUNCTION fav_collect() IS
+	'row trigger of fav_attach and fav_sink: collects the touched pairs';
 CREATE FUNCTION fav_reconcile() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;
-COMMENT ON FUNCTION fav_reconcile() IS 'statement trigger of fav_attach: reconciles filters with their source';
+COMMENT ON FUNCTION fav_reconcile() IS
+	'statement trigger of fav_attach and fav_sink: reconciles filters with what was collected';
 
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
@@ -814,6 +826,19 @@ CREATE FUNCTION fav_attach(
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean) IS
 	'build a filter per key of a table, or per group of keys, and keep it in step with the table; returns the view of the filters';
+
+CREATE FUNCTION fav_sink(
+	source regclass, key name, element name, keep interval DEFAULT NULL, error_rate float8 DEFAULT 0.01
+) RETURNS regclass
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION fav_sink(regclass, name, name, interval, float8) IS
+	'make a table keep a filter per key instead of the rows that are inserted; returns the view of the filters';
+
+CREATE FUNCTION fav_remove(source regclass, key text, elements anyarray, exclude boolean DEFAULT false)
+RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_remove(regclass, text, anyarray, boolean) IS
+	'remove elements that were added to a sink from the filter of a key; exclude: also if they were never added';
 
 CREATE PROCEDURE fav_build(source regclass, name name DEFAULT NULL, rebuild boolean DEFAULT false)
 	AS 'MODULE_PATHNAME' LANGUAGE C;
@@ -846,15 +871,15 @@ COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'number and size of 
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
-	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean
+	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean, OUT sink boolean, OUT keep interval
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT source, key, element, filter, levels, error_rate, share, complete, active FROM fav_list_attachments();
+SELECT source, key, element, filter, levels, error_rate, share, complete, active, sink, keep FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
-	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too';
+	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too; sink: the table stores no rows; keep: and its filters forget';
 GRANT SELECT ON fav_attachments TO PUBLIC;
 
 CREATE FUNCTION fav_list_progress(

@@ -208,7 +208,7 @@ direct_experiment(const char *name, unsigned bits)
 	free(direct);
 }
 
-/* A cache of as many buckets as fit into so many bytes. */
+/* A cache of as many buckets as fit into this many bytes. */
 static void
 cache_experiment(const char *name, size_t bytes)
 {

@@ -239,6 +239,7 @@ evict(FavCache *cache, const FavReader *keep)
 	{
 		FavReader  *victim = choose_victim(cache, keep);
 
+		Assert(victim != NULL);
 		if (victim == cache->newest)
 			cache->newest = NULL;
 		(void) readers_delete(cache->readers, victim->pointer);

@@ -3,7 +3,7 @@
 #
 # test/drivers has the cases and a program per driver; its README.md describes them.  The test
 # skips a driver that is not installed, with a note that names its package.  It also runs the
-# examples of the README in other languages.
+# examples of the documents in other languages.
 
 use strict;
 use warnings;
@@ -105,6 +105,37 @@ Connection connection = DriverManager.getConnection("jdbc:postgresql://" + Syste
 		frame => [ '<?php', '' ],
 	},
 	{ %$php, name => 'PHP PDO with emulated prepares', script => [ 'php.php', 'emulated' ] },
+	{
+		name => 'Go lib/pq',
+		package => 'golang-go and golang-github-lib-pq-dev',
+		programs => [ [ 'env', 'GO111MODULE=off', 'GOPATH=/usr/share/gocode', 'PGSSLMODE=disable', 'go', 'run' ] ],
+		probe => ["$home/probe.go"],
+		language => 'go',
+		frame => [
+			q~package main
+import ("database/sql"; "fmt"; "github.com/lib/pq")
+func main() {~,
+			'}'
+		],
+	},
+	{
+		name => 'SQLAlchemy',
+		package => 'python3-sqlalchemy and python3-psycopg2',
+		programs => [ ['/usr/bin/python3'], ['python3'] ],
+		probe => [ '-c', 'import sqlalchemy, psycopg2' ],
+		document => 'docs/CLIENTS.md',
+		language => 'python',
+		frame => [ '', '' ],
+	},
+	{
+		name => 'Active Record',
+		package => 'ruby-activerecord',
+		programs => [ ['/usr/bin/ruby'], ['ruby'] ],
+		probe => [ '-e', 'require "active_record"; require "pg"' ],
+		document => 'docs/CLIENTS.md',
+		language => 'ruby',
+		frame => [ '', '' ],
+	},
 	{
 		name => 'psql \bind',
 		package => 'postgresql-client-16 or later',
@@ -280,19 +311,21 @@ sub test_cases
 	return;
 }
 
-# The example of this language in the README prints what its last comment says.
+# The example of this language in the README, or in another document, prints what its last comment
+# says.
 sub test_readme
 {
 	my ($driver) = @_;
 	my $language = $driver->{language};
-	my ($example) = slurp_file("$root/README.md") =~ /^```$language\n(.*?)^```$/ms;
+	my $document = $driver->{document} // 'README.md';
+	my ($example) = slurp_file("$root/$document") =~ /^```$language\n(.*?)^```$/ms;
 	my ($printed) = ($example // '') =~ m{(?://|#) (.*)\n\z};
 	my ($before, $after) = @{ $driver->{frame} };
 	my $file = PostgreSQL::Test::Utils::tempdir() . "/Readme.$language";
 
 	append_to_file($file, "$before\n$example\n$after\n");
 	is(run_program([ @{ $driver->{program} }, $file ], '') =~ s/\s+\z//r,
-		$printed, "README.md, $language: gives what it says");
+		$printed, "$document, $language: gives what it says");
 	return;
 }
 
@@ -349,7 +382,7 @@ foreach my $driver (@drivers)
 	local $ENV{PGDATABASE} = $database;
 	local $ENV{PGPASSWORD} = $password;
 	local $ENV{PGCLIENTENCODING} = 'UTF8';
-	test_cases($driver);
+	test_cases($driver) if $driver->{script};
 	test_readme($driver) if $driver->{language};
 }
 

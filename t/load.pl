@@ -104,8 +104,10 @@ SKIP:
 {
 	skip 'needs /proc', 2 unless -r '/proc/self/status';
 	my $often = effort() > 1 ? 1000000 : 4000;
-	# a stack of three times the same filter is an error
-	my @calls = grep { !/fav_stack/ } calls_on_filter($node);
+	# a stack of three times the same filter is an error, and so are periods of a filter without dates
+	my @calls = grep { !/fav_stack|fav_add_at|fav_expire/ } calls_on_filter($node);
+	push @calls, 'fav_expire(fav_add_at(fav_new(keep => 3), many, 7), 9)', 'fav_add(c, 42)', 'fav_add(c, many)', 'fav_del(c, many)', 'fav_contains(c, 42)', 'fav_contains(c, 42::text)', 'fav_filter(c, many)', 'fav_count(c)',
+	  'fav_cache_stats(c)', 'c = c', 'fav_cache_hash(c)', 'c::bytea::fav_cache', '(SELECT fav_cache_agg(m) FROM unnest(many) m)';
 	my $warm_up = '';
 	my $measured = '';
 	my $calls = 0;
@@ -115,11 +117,11 @@ SKIP:
 		foreach my $call (@calls)
 		{
 			# the large filter has thousands of times the bytes
-			my $heavy = $source eq 'large' && $call =~ /fav_(add|del|exclude|union|union_agg|stats|slices|count|out|send|from_bytea|needs_rebuild)|[-+]|\|\|/;
+			my $heavy = $source eq 'large' && $call =~ /fav_(add|del|exclude|union|union_agg|stats|cache_stats|slices|count|out|send|from_bytea|needs_rebuild)|::fav_cache|[-+]|\|\|/;
 			my $times = int($often / ($heavy ? 500 : $source eq 'large' ? 10 : 1));
-			my $statement = "SELECT count(x) FROM (SELECT f, many FROM samples WHERE name = '$source') s,
+			my $statement = "SELECT count(x) FROM (SELECT f, c, many FROM samples WHERE name = '$source') s,
 				LATERAL (SELECT $call AS x FROM generate_series(1, TIMES) i OFFSET 0) c;\n";
-			my $loop = "DO \$\$ DECLARE f fav; many bigint[]; BEGIN SELECT s.f, s.many INTO f, many FROM samples s WHERE name = '$source';
+			my $loop = "DO \$\$ DECLARE f fav; c fav_cache; many bigint[]; BEGIN SELECT s.f, s.c, s.many INTO f, c, many FROM samples s WHERE name = '$source';
 				FOR i IN 1 .. TIMES LOOP PERFORM $call; END LOOP; END \$\$;\n";
 			my $few = $heavy ? 20 : 200;
 			(my $first = "$statement$loop") =~ s/TIMES/$few/g;
@@ -139,10 +141,12 @@ FROM status;
 };
 	$node->safe_psql(
 		'postgres', q{
-CREATE TABLE samples (name text, f fav, many bigint[]);
+CREATE TABLE samples (name text, f fav, many bigint[], c fav_cache);
 INSERT INTO samples VALUES
-	('small', (SELECT fav_add(NULL, array_agg(i)) FROM generate_series(1::bigint, 100) i), ARRAY[1, 2, 3, 100, 101, 102, 103]),
-	('large', (SELECT fav_agg(i) FROM generate_series(1::bigint, 60000) i), ARRAY[1, 2, 3, 100000, 100001, 100002])});
+	('small', (SELECT fav_add(NULL, array_agg(i)) FROM generate_series(1::bigint, 100) i), ARRAY[1, 2, 3, 100, 101, 102, 103],
+		(SELECT fav_cache_agg(i) FROM generate_series(1::bigint, 100) i)),
+	('large', (SELECT fav_agg(i) FROM generate_series(1::bigint, 60000) i), ARRAY[1, 2, 3, 100000, 100001, 100002],
+		(SELECT fav_cache_agg(i, 20000) FROM generate_series(1::bigint, 60000) i))});
 	my $output = $node->safe_psql(
 		'postgres', "SET max_parallel_workers_per_gather = 0;
 CREATE TEMPORARY TABLE status (line text);
@@ -168,6 +172,7 @@ CREATE TABLE numbers AS SELECT i FROM generate_series(1::bigint, $many) i;
 CREATE TABLE arrays AS SELECT array_agg(i) AS a, array_agg('post ' || i) AS t FROM generate_series(1::bigint, $array) i;
 CREATE TABLE giants AS SELECT fav_agg(i) AS f FROM numbers;
 INSERT INTO giants SELECT fav_agg(i + 1) FROM numbers;
+CREATE TABLE giant_cache AS SELECT fav_cache_agg(i, 1000000) AS c FROM numbers;
 });
 my %statements = (
 	'fav_agg' => 'SELECT fav_agg(i) FROM numbers',
@@ -179,6 +184,9 @@ my %statements = (
 	'fav_filter' => 'SELECT fav_filter(f, a) FROM giants, arrays',
 	'fav_union' => 'SELECT fav_union(a.f, b.f) FROM giants a, giants b',
 	'fav_union_agg' => 'SELECT fav_union_agg(f) FROM giants, generate_series(1, 10)',
+	'fav_cache_agg' => 'SELECT fav_cache_agg(i, 1000000) FROM numbers',
+	'fav_add to a cache' => 'SELECT fav_add(c, a) FROM giant_cache, arrays',
+	'the cast from bytea to a cache' => 'SELECT count(c::bytea::fav_cache) FROM giant_cache, generate_series(1, 10)',
 	'fav_stats' => 'SELECT count(fav_stats(f)) FROM giants, generate_series(1, 10)',
 	'the cast from bytea' => 'SELECT count(f::bytea::fav) FROM giants, generate_series(1, 10)',
 	'text out and in' => 'SELECT count(f::text::fav) FROM giants, generate_series(1, 10)');

@@ -45,3 +45,18 @@ CREATE FUNCTION demo_title(post bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $
 		])[1 + post * 17 % 19]
 	END
 $$;
+
+-- How many pages a second: runs the query for random first posts, for so long.
+CREATE FUNCTION demo_race(query text, seconds int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	finish timestamptz := clock_timestamp() + make_interval(secs => seconds);
+	pages bigint := 0;
+BEGIN
+	EXECUTE 'PREPARE page (bigint) AS ' || query;
+	WHILE clock_timestamp() < finish LOOP
+		EXECUTE format('EXECUTE page (%s)', (random() * 19500)::bigint);
+		pages := pages + 1;
+	END LOOP;
+	DEALLOCATE page;
+	RETURN pages / seconds;
+END $$;

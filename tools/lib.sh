@@ -110,10 +110,23 @@ apt_install()
 	no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf
 	mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' >"$no_cluster"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-		-o DPkg::Lock::Timeout=600 "$@" </dev/null >"$work/apt.log" 2>&1 || status=$?
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+		-o DPkg::Lock::Timeout=600 "$@" </dev/null 2>&1 | tee "$work/apt.log" | show_latest || status=$?
 	allow_clusters
 	return "$status"
+}
+
+# Show on a terminal what a long command is doing: the latest line of its output, in one line.
+show_latest()
+{
+	local line
+
+	[[ -t 1 ]] || { cat >/dev/null; return; }
+	while IFS= read -r line
+	do
+		printf '\r\e[K   %s%.70s%s' "$dim" "$line" "$plain"
+	done
+	printf '\r\e[K'
 }
 
 allow_clusters()
@@ -139,6 +152,7 @@ require_packages()
 			die "please install (these are Debian's names): ${packages[*]}"
 		fi
 		headline 'installing what is missing'
+		note 'reading the lists of packages'
 		apt-get update -qq </dev/null || die 'apt-get update failed'
 		has_fresh_lists=yes
 		# Try again: only a fresh list knows which PostgreSQL is the default.
@@ -167,6 +181,10 @@ missing_drivers()
 		echo libpostgresql-jdbc-java default-jdk-headless
 	ruby -e 'require "pg"' || echo ruby-pg
 	php -r 'exit(extension_loaded("pdo_pgsql") ? 0 : 1);' >&2 || echo php-cli php-pgsql
+	[[ -d /usr/share/gocode/src/github.com/lib/pq ]] && command -v go >&2 ||
+		echo golang-go golang-github-lib-pq-dev
+	/usr/bin/python3 -c 'import sqlalchemy, psycopg2' || echo python3-sqlalchemy python3-psycopg2
+	ruby -e 'require "active_record"' || echo ruby-activerecord
 } 2>/dev/null
 
 # A failure here does not fail the run: t/drivers.pl skips missing drivers.

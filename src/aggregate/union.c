@@ -2,10 +2,10 @@
  * union.c
  *		fav_union_agg: the union of many filters.
  *
- * A filter without slices and tombstones is exact, unless it is dated.  The state has the hashes of all exact
- * filters in one set, and copies of the other filters.  Only the final function unites them:
- * first the filters, in the order of their size and bytes, then the set.  So the result depends
- * neither on the order of the rows nor on the workers that read them.
+ * A filter without slices and tombstones is exact, unless it is dated.  The state has the
+ * hashes of all exact filters in one set, and copies of the other filters.  Only the final
+ * function unites them: first the filters, in the order of their size and bytes, then the set.
+ * So the result depends neither on the order of the rows nor on the workers that read them.
  *
  * A serialized state is
  *

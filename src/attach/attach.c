@@ -16,8 +16,13 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* 100 years of 12 months, in seconds */
+#define MAX_KEEP_SECONDS	((int64) 100 * 12 * DAYS_PER_MONTH * SECS_PER_DAY)
 
 PG_FUNCTION_INFO_V1(fav_attach);
+PG_FUNCTION_INFO_V1(fav_sink);
 PG_FUNCTION_INFO_V1(fav_detach);
 
 /* Lock the source with its partitions and children, and refuse what cannot be attached. */
@@ -166,7 +171,7 @@ static void
 check_names(Oid source, const char *key, const char *levels)
 {
 	if (strcmp(key, "base") == 0 || strcmp(key, "middle") == 0 || strcmp(key, "recent") == 0 ||
-		strcmp(key, "filter") == 0)
+		strncmp(key, "log", 3) == 0 || strcmp(key, "filter") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_COLUMN),
 				 errmsg("the key cannot be called \"%s\"", key),
@@ -178,6 +183,21 @@ check_names(Oid source, const char *key, const char *levels)
 				 errmsg("relation \"%s\" already exists", levels),
 				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
 						 " left by a source that was dropped, or choose another name.")));
+}
+
+/* The source and its columns, from the first arguments. */
+static void
+find_source(FunctionCallInfo fcinfo, FavAttachment *new)
+{
+	new->source = fav_source_argument(fcinfo);
+	check_source(new->source);
+	fav_refuse_shard(new->source);
+	find_key(new->source, NameStr(*PG_GETARG_NAME(1)), new);
+	find_element(new->source, NameStr(*PG_GETARG_NAME(2)), new);
+	if (new->key.number == new->element.number)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("key and element are the same column \"%s\"", NameStr(new->key.name))));
 }
 
 /*
@@ -193,19 +213,11 @@ fav_attach(PG_FUNCTION_ARGS)
 	const char *key_name;
 	FavRole		role;
 
-	new.source = fav_source_argument(fcinfo);
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element, error_rate and build must not be null")));
-	check_source(new.source);
-	fav_refuse_shard(new.source);
-	find_key(new.source, NameStr(*PG_GETARG_NAME(1)), &new);
-	find_element(new.source, NameStr(*PG_GETARG_NAME(2)), &new);
-	if (new.key.number == new.element.number)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("key and element are the same column \"%s\"", NameStr(new.key.name))));
+	find_source(fcinfo, &new);
 	if (!PG_ARGISNULL(4))
 	{
 		new.share = PG_GETARG_INT32(4);
@@ -243,6 +255,74 @@ fav_attach(PG_FUNCTION_ARGS)
 					get_rel_name(new.source)),
 			 errhint("Call the procedure fav_build.")));
 	PG_RETURN_NULL();
+}
+
+/* Rows that are there would stay, and no filter would know them. */
+static void
+check_empty(const FavAttachment *attachment)
+{
+	if (fav_execute_in(InvalidSnapshot, fav_query(attachment, "SELECT 1 FROM {source} LIMIT 1"),
+					   SPI_OK_SELECT, 0, NULL, NULL) > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" is not empty", get_rel_name(attachment->source)),
+				 errhint("Rename it, create an empty one in its place, and insert the rows into"
+						 " that after fav_sink.")));
+}
+
+/* How long a sink keeps its elements, in seconds; a month has 30 days. */
+static int64
+read_keep(const Interval *keep)
+{
+	int64		seconds = ((int64) keep->month * DAYS_PER_MONTH + keep->day) * SECS_PER_DAY +
+		(keep->time + USECS_PER_SEC - 1) / USECS_PER_SEC;
+
+	if (seconds < 1 || seconds > MAX_KEEP_SECONDS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("keep is out of range"),
+				 errdetail("keep must be at least a second, and at most 100 years.")));
+	return seconds;
+}
+
+/*
+ * fav_sink(source, key, element, keep, error_rate)
+ */
+Datum
+fav_sink(PG_FUNCTION_ARGS)
+{
+	FavAttachment new = {.schema = fav_schema_of_function(fcinfo),.is_sink = true};
+	const char *levels_name;
+	FavRole		role;
+
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(4))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("key, element and error_rate must not be null")));
+	find_source(fcinfo, &new);
+	if (fav_is_distributed(new.source))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a distributed table cannot be a sink")));
+	new.params = fav_default_params();
+	if (!PG_ARGISNULL(3))
+		new.keep = read_keep(PG_GETARG_INTERVAL_P(3));
+	fav_set_keep(new.keep, &new.params, &new.period);
+	new.params.error_rate = PG_GETARG_FLOAT8(4);
+	new.params.seed = choose_seed(new.kind);
+	fav_check_params(&new.params);
+	levels_name = makeObjectName(get_rel_name(new.source), "fav", "levels");
+	check_names(new.source, NameStr(new.key.name), levels_name);
+
+	fav_become_owner(&role, fav_owner_of(new.source));
+	check_empty(&new);
+	fav_create_levels(&new, NameStr(new.key.name), levels_name);
+	fav_create_triggers(&new);
+	CommandCounterIncrement();
+	(void) fav_attachment_of_levels(new.schema, new.levels);
+	fav_create_readers(&new, makeObjectName(get_rel_name(new.source), NULL, "fav"));
+	fav_become_caller(&role);
+	PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
 }
 
 /*

@@ -13,6 +13,10 @@
  *					looked up in the source, and its filter is made to agree.
  *
  * docs/ATTACHMENTS.md shows why this is right.
+ *
+ * A sink is an attachment whose source stores no rows.  Its row trigger collects the pairs of
+ * rows before they are inserted, and lets none of them in; what is collected is added to the
+ * filters (sink.c).
  */
 #ifndef FAV_ATTACH_H
 #define FAV_ATTACH_H
@@ -24,6 +28,7 @@
 #include "type/elements.h"
 #include "executor/spi.h"
 #include "nodes/pg_list.h"
+#include "toast_cache.h"
 #include "utils/snapshot.h"
 #include "utils/typcache.h"
 
@@ -33,8 +38,11 @@ enum
 	FAV_LEVELS_KEY = 1,
 	FAV_LEVELS_BASE,
 	FAV_LEVELS_MIDDLE,
-	FAV_LEVELS_RECENT
+	FAV_LEVELS_RECENT,
+	FAV_LEVELS_LOG				/* the first of FAV_LOG_PARTS, in a sink */
 };
+
+#define FAV_LOG_PARTS	4
 
 /* A level that a key does not have. */
 #define FAV_NO_LEVEL	((Datum) 0)
@@ -47,6 +55,8 @@ typedef enum FavQuery
 	FAV_QUERY_SET_RECENT,
 	FAV_QUERY_SET_MIDDLE,		/* and recent */
 	FAV_QUERY_SET_BASE,			/* and middle and recent */
+	FAV_QUERY_SINK_MIDDLE,		/* middle, log and recent of a sink */
+	FAV_QUERY_SINK_BASE,		/* all levels of a sink */
 	FAV_QUERY_LOOK_UP,			/* those of some elements that the source has */
 	FAV_QUERY_BUILD				/* a filter of all elements of a key */
 } FavQuery;
@@ -70,6 +80,9 @@ typedef struct FavDefinition
 	Oid			source;
 	FavParams	params;			/* error rate and seed */
 	int32		share;			/* this many keys share a filter; 0: each has its own */
+	bool		is_sink;		/* the source stores no rows */
+	int64		keep;			/* a sink forgets after this many seconds; 0: never */
+	int64		period;			/* the seconds of a period */
 } FavDefinition;
 
 /* What the WHEN clause of a trigger says. */
@@ -103,6 +116,9 @@ typedef struct FavAttachment
 	FavKind		kind;			/* of what the filters hold */
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
 	int32		share;			/* this many keys share a filter; 0: each has its own */
+	bool		is_sink;		/* the source stores no rows */
+	int64		keep;			/* a sink forgets after this many seconds; 0: never */
+	int64		period;			/* the seconds of a period */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
@@ -117,6 +133,7 @@ typedef struct FavAttachment
 
 /* definition.c: where an attachment is written down */
 extern Datum fav_make_recent(const FavParams *params);
+extern void fav_set_keep(int64 seconds, FavParams *params, int64 *period);
 extern bool fav_read_definition(Oid schema, Oid levels, FavDefinition *definition);
 extern bool fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when);
 extern List *fav_read_triggers(Oid schema, Oid relation);
@@ -184,7 +201,7 @@ extern bool fav_is_complete(Oid levels);
 extern void fav_complete(const FavAttachment *attachment);
 extern void fav_create_triggers(const FavAttachment *attachment);
 extern void fav_drop_objects(Oid schema, Oid source, Oid levels);
-extern bool fav_is_active(Oid schema, Oid source, Oid levels);
+extern bool fav_is_active(const FavAttachment *attachment);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
 
 /* shards.c: sources that Citus has spread over servers */
@@ -208,6 +225,49 @@ extern Datum fav_filter_key(const FavAttachment *attachment, Datum key);
 extern void fav_filter_range(const FavAttachment *attachment, Datum filter_key, Datum *range);
 extern uint64_t fav_hash_row(const FavAttachment *attachment, Datum key, Datum element);
 
+/* rows.c: the row of a filter in its levels table */
+typedef struct FavRowLevel
+{
+	Datum		value;
+	FavReader  *reader;			/* NULL: not opened yet */
+	FavReader	local;			/* for a value that is not out of line */
+	FavCache	cache;			/* for one that is */
+} FavRowLevel;
+
+typedef struct FavRow
+{
+	FavAttachment *attachment;
+	Datum		key;			/* of the filter */
+	bool		is_locked;
+	bool		is_built_anew;	/* whatever its levels are: they may be damaged */
+	ItemPointerData tid;		/* where the version is that was read, */
+	TransactionId xmin;			/* and who has written it */
+	FavFilter	recent;
+	FavRowLevel base;
+	FavRowLevel middle;
+	Datum		log[FAV_LOG_PARTS]; /* of a sink */
+} FavRow;
+
+/* What is written. */
+typedef struct FavWritten
+{
+	Datum		recent;
+	Datum		middle;
+	Datum		base;
+	Datum		log;			/* one part of it, */
+	int			part;			/* and its number, from 0 */
+} FavWritten;
+
+extern void fav_open_value(FavFilter *filter, Datum value);
+extern bool fav_read_row(FavRow *row);
+extern FavReader *fav_row_base(FavRow *row);
+extern FavReader *fav_row_middle(FavRow *row);
+extern void fav_forget_below_recent(FavRow *row, int32 period);
+extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
+extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels);
+extern bool fav_insert_row(FavRow *row, const FavWritten *levels);
+pg_noreturn extern void fav_raise_not_written(const FavAttachment *attachment);
+
 /* reconcile.c: making the filter of one key agree with the source */
 
 /* What is known of touched elements without looking them up. */
@@ -220,17 +280,38 @@ typedef enum FavKnown
 
 typedef struct FavKey FavKey;
 
+/* A list of hashes that grows. */
+typedef struct FavHashes
+{
+	uint64_t   *values;
+	size_t		count;
+	size_t		allocated;
+} FavHashes;
+
+extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
+extern void fav_sort_hashes(FavHashes *hashes);
+
 extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known);
 extern void fav_touch_row(FavKey *key, Datum row_key, Datum element);
 extern void fav_reconcile_key(FavKey *key);
 extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 
+/* sink.c: the filters of a sink */
+extern void fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes);
+extern void fav_remove_from_sink(FavAttachment *attachment, Datum filter_key,
+								 const FavHashes *hashes, bool exclude);
+
+/* remove.c: fav_remove */
+extern void fav_refuse_sink(const FavAttachment *attachment, const char *function);
+
 /* collect.c: the triggers */
 extern void fav_forget_known(void);
+extern void fav_settle(const FavAttachment *attachment);
 
 /* rebuild.c: filters from the source */
 #define FAV_MAX_CONDITION_KEYS	4
 
+extern Datum fav_read_key(const FavAttachment *attachment, Datum text_key);
 extern void fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base,
 						  Datum *recent);
 extern uint64 fav_insert_filters(FavAttachment *attachment, const char *rows,

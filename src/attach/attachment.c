@@ -13,7 +13,9 @@
 #include "access/table.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_trigger.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -220,6 +222,17 @@ is_fav_column(Oid relation, AttrNumber number, Oid schema)
 						ObjectIdGetDatum(schema));
 }
 
+static bool
+has_log(Oid levels)
+{
+	int			i;
+
+	for (i = 0; i < FAV_LOG_PARTS; i++)
+		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
+			return false;
+	return true;
+}
+
 static const FavObstacle *
 check_levels(const FavAttachment *attachment)
 {
@@ -236,7 +249,8 @@ check_levels(const FavAttachment *attachment)
 			collation == attachment->key.collation &&
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
-			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema))
+			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema) &&
+			(!attachment->is_sink || has_log(levels)))
 			return NULL;
 	}
 	return obstacle(ATTACH_AGAIN,
@@ -290,6 +304,116 @@ find_columns(FavAttachment *attachment)
 	return NULL;
 }
 
+/* A sink lets no row in, so other filters of its table would miss them. */
+static const FavObstacle *
+check_alone(const FavAttachment *attachment)
+{
+	ListCell   *cell;
+
+	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
+	{
+		const FavTrigger *trigger = lfirst(cell);
+
+		if (trigger->is_of_rows && trigger->when.levels != attachment->levels &&
+			(attachment->is_sink || (trigger->type & TRIGGER_TYPE_BEFORE) != 0))
+			return obstacle("Call fav_detach for one of them.",
+							psprintf("table \"%s\" is a sink and has other filters, too",
+									 name_of(attachment->source)));
+	}
+	return NULL;
+}
+
+/* PostgreSQL checks rows when it stores them, and so not those of a sink. */
+static const FavObstacle *
+check_constraints(Oid source)
+{
+	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
+	const FavObstacle *found = NULL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(source));
+	scan = systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+
+		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN)
+			found = obstacle("Drop the constraint.",
+							 psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink"
+									  " stores no rows", NameStr(form->conname),
+									  name_of(source)));
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/* Row triggers of others that would not fire, because ours comes first and lets no row in. */
+static const FavObstacle *
+check_triggers(const FavAttachment *attachment)
+{
+	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
+	const FavObstacle *found = NULL;
+	const char *ours = "";
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	ListCell   *cell;
+
+	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
+		if (((FavTrigger *) lfirst(cell))->is_of_rows)
+			ours = NameStr(((FavTrigger *) lfirst(cell))->name);
+	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(attachment->source));
+	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
+
+		if (!form->tgisinternal && form->tgenabled != TRIGGER_DISABLED &&
+			TRIGGER_FOR_ROW(form->tgtype) && TRIGGER_FOR_INSERT(form->tgtype) &&
+			(TRIGGER_FOR_AFTER(form->tgtype) || strcmp(NameStr(form->tgname), ours) > 0))
+			found = obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
+									  " \"%s\".", ours),
+							 psprintf("trigger \"%s\" would not fire for rows of sink \"%s\"",
+									  NameStr(form->tgname), name_of(attachment->source)));
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/* What a sink cannot do justice to. */
+static const FavObstacle *
+check_sink(const FavAttachment *attachment)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(attachment->source));
+	const FavObstacle *found = NULL;
+	Form_pg_class form;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	if (form->relkind != RELKIND_RELATION || form->relispartition)
+		found = obstacle("Use a table that is neither partitioned nor a partition.",
+						 psprintf("sink \"%s\" is partitioned, or a partition",
+								  NameStr(form->relname)));
+	else if (list_length(fav_list_family(attachment->source)) > 1)
+		found = obstacle("Use a table that no other table inherits from.",
+						 psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
+	else if (form->relrowsecurity)
+		found = obstacle("Disable row level security of the table.",
+						 psprintf("policies of sink \"%s\" cannot be checked: it stores no rows",
+								  NameStr(form->relname)));
+	ReleaseSysCache(tuple);
+	if (found == NULL)
+		found = check_constraints(attachment->source);
+	return found != NULL ? found : check_triggers(attachment);
+}
+
 /*
  * Read what the catalogs say of the filters in a levels table, as far as they do.  Returns
  * why these cannot be kept, or NULL.
@@ -311,11 +435,18 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->source = definition.source;
 	attachment->params = definition.params;
 	attachment->share = definition.share;
+	attachment->is_sink = definition.is_sink;
+	attachment->keep = definition.keep;
+	attachment->period = definition.period;
 	attachment->owner = fav_owner_of(definition.source);
 	found = find_columns(attachment);
 	if (found == NULL)
 		found = check_family(attachment);
 	if (found == NULL)
 		found = check_levels(attachment);
+	if (found == NULL)
+		found = check_alone(attachment);
+	if (found == NULL && attachment->is_sink)
+		found = check_sink(attachment);
 	return found;
 }

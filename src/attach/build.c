@@ -208,7 +208,7 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 static void
 mend_triggers(FavAttachment *attachment, Walk *walk)
 {
-	if (!fav_is_active(attachment->schema, attachment->source, attachment->levels))
+	if (!fav_is_active(attachment))
 		fav_create_triggers(attachment);
 	walk->is_done = true;
 }
@@ -230,6 +230,7 @@ run_batch(Batch batch, Walk *walk)
 	FavAttachment *attachment = fav_attachment_of_arguments(walk->fcinfo, 1);
 	FavRole		role;
 
+	fav_refuse_sink(attachment, "fav_build");
 	if (!OidIsValid(walk->levels))
 	{
 		walk->levels = attachment->levels;
@@ -238,7 +239,7 @@ run_batch(Batch batch, Walk *walk)
 	if (attachment->levels != walk->levels)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("the filters of table \"%s\" were attached again while they were being built",
+				 errmsg("the filters of table \"%s\" were attached again during the build",
 						get_rel_name(attachment->source))));
 	fav_become_owner(&role, attachment->owner);
 	if (walk->size > 1)

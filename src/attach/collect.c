@@ -16,6 +16,10 @@
  * created later, and for statements that a row limit ends early.  So the remaining pairs are
  * reconciled before commit.  It never happens in between: a collection is sorted, so that
  * a statement locks its keys in one order, and two statements cannot deadlock.
+ *
+ * The pairs of a sink are collected instead of being stored.  There is nothing to look up, so
+ * here it matters that a collection goes with its subtransaction: what was rolled back is not
+ * added.
  */
 #include "attach.h"
 
@@ -333,7 +337,7 @@ reconcile_collection(Collection *collection)
 	if (!has_same_types(attachment, collection->attachment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("columns of table \"%s\" changed their types before its filters were written",
+				 errmsg("columns of table \"%s\" have changed their types in the meantime",
 						get_rel_name(attachment->source))));
 	collection->is_open = false;
 	fav_become_owner(&role, attachment->owner);
@@ -345,6 +349,28 @@ reconcile_collection(Collection *collection)
 		tuplesort_end(pairs.sort);
 	fav_become_caller(&role);
 	end_collection(collection);
+}
+
+/*
+ * What follows must come after all that was inserted into a sink.  That is so once the filters
+ * have it, unless it belongs to an outer subtransaction: writing it in this one would lose it if
+ * this is rolled back.
+ */
+void
+fav_settle(const FavAttachment *attachment)
+{
+	Collection *collection;
+	ListCell   *cell;
+
+	while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)
+		reconcile_collection(collection);
+	foreach(cell, collections)
+		if (((Collection *) lfirst(cell))->attachment->levels == attachment->levels)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("rows are being inserted into sink \"%s\"",
+							get_rel_name(attachment->source)),
+					 errdetail("The statement that inserts them has not ended.")));
 }
 
 /*
@@ -472,16 +498,62 @@ watch_transactions(void)
  * The triggers
  */
 
+pg_noreturn static void
+raise_protocol(const char *function)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg("%s must be called by a trigger that fav_attach or fav_sink has made",
+					function)));
+	pg_unreachable();
+}
+
 static void
 check_trigger_call(FunctionCallInfo fcinfo, bool for_row, const char *function)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
-	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_AFTER(data->tg_event) ||
+	if (!CALLED_AS_TRIGGER(fcinfo) || TRIGGER_FIRED_INSTEAD(data->tg_event) ||
 		(TRIGGER_FIRED_FOR_ROW(data->tg_event) != 0) != for_row)
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("%s must be called by a trigger that fav_attach has made", function)));
+		raise_protocol(function);
+}
+
+/*
+ * Nobody else checks the rows of a sink: PostgreSQL does that when it stores them.  Constraints
+ * other than these are refused (attachment.c).
+ */
+static void
+check_not_null(const TriggerData *data, const FavWhen *when)
+{
+	TupleDesc	descriptor = RelationGetDescr(data->tg_relation);
+	int			i;
+
+	for (i = 0; i < descriptor->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
+		bool		is_ours = i + 1 == when->key || i + 1 == when->element;
+
+		if ((is_ours || (attribute->attnotnull && attribute->attgenerated == '\0')) &&
+			!attribute->attisdropped && slot_attisnull(data->tg_trigslot, i + 1))
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("null value in column \"%s\" of sink \"%s\"",
+							NameStr(attribute->attname),
+							RelationGetRelationName(data->tg_relation)),
+					 errtablecol(data->tg_relation, i + 1)));
+	}
+}
+
+pg_noreturn static void
+raise_no_rows(const FavAttachment *attachment)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("table \"%s\" is a sink, which has no rows to update or delete",
+					get_rel_name(attachment->source)),
+			 errhint("Remove elements with fav_remove. Instead of ON CONFLICT DO UPDATE use ON"
+					 " CONFLICT DO NOTHING.")));
+	pg_unreachable();
 }
 
 Datum
@@ -496,10 +568,18 @@ fav_collect(PG_FUNCTION_ARGS)
 	check_trigger_call(fcinfo, true, "fav_collect");
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
-		return PointerGetDatum(NULL);
+		return PointerGetDatum(data->tg_trigtuple);
+	if ((TRIGGER_FIRED_BEFORE(data->tg_event) != 0) != attachment->is_sink ||
+		(attachment->is_sink && !TRIGGER_FIRED_BY_INSERT(data->tg_event)))
+		raise_protocol("fav_collect");
 	watch_transactions();
-	has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
-	has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
+	if (attachment->is_sink)
+		check_not_null(data, &when);
+	else
+	{
+		has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
+		has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
+	}
 	collection = find_collection(attachment, nest_level);
 	if (collection == NULL)
 		collection = begin_collection(attachment, fcinfo->flinfo->fn_oid, nest_level);
@@ -509,6 +589,8 @@ fav_collect(PG_FUNCTION_ARGS)
 	collect_pair(collection, data->tg_trigslot, &when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 		collect_pair(collection, data->tg_newslot, &when);
+
+	/* this keeps the row of a sink from being stored */
 	return PointerGetDatum(NULL);
 }
 
@@ -521,15 +603,25 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	FavWhen		when;
 
 	check_trigger_call(fcinfo, false, "fav_reconcile");
-	if (collections == NIL && !TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
+	if (collections == NIL && TRIGGER_FIRED_AFTER(data->tg_event) &&
+		!TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
 		return PointerGetDatum(NULL);
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
 		return PointerGetDatum(NULL);
+	if (TRIGGER_FIRED_BEFORE(data->tg_event))
+	{
+		if (!attachment->is_sink)
+			raise_protocol("fav_reconcile");
+		raise_no_rows(attachment);
+	}
 	if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
 	{
 		watch_transactions();
-		has_removed = true;
+		if (attachment->is_sink)
+			fav_settle(attachment);
+		else
+			has_removed = true;
 		fav_rebuild_after_truncate(attachment, RelationGetRelid(data->tg_relation));
 	}
 	else

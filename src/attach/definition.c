@@ -6,6 +6,7 @@
  * column recent is an empty filter:
  *
  *		fav_recent('hidden_posts'::regclass, 0.01, 0, 0)
+ *		fav_sink_recent('seen'::regclass, 0.01, 0, 2592000)
  *
  * Only the owner of the table can write that, it costs nothing when rows are written, and a
  * dump restores it together with the table.
@@ -37,6 +38,7 @@
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_recent);
+PG_FUNCTION_INFO_V1(fav_sink_recent);
 
 static Oid
 function_oid(Oid schema, const char *name, int nargs, Oid *types)
@@ -74,6 +76,32 @@ fav_recent(PG_FUNCTION_ARGS)
 	return fav_make_recent(&params);
 }
 
+/*
+ * The filters of a sink that forgets count time in periods, of which `keep` has this many, or as
+ * many as it has seconds.
+ */
+#define PERIODS		64
+
+void
+fav_set_keep(int64 seconds, FavParams *params, int64 *period)
+{
+	*period = Max(1, seconds / PERIODS);
+	params->keep = (uint32_t) ((seconds + *period - 1) / *period);
+}
+
+/* fav_sink_recent(source, error_rate, seed, keep): an empty filter of a sink; keep in seconds */
+Datum
+fav_sink_recent(PG_FUNCTION_ARGS)
+{
+	FavParams	params = fav_default_params();
+	int64		period;
+
+	params.error_rate = PG_GETARG_FLOAT8(1);
+	params.seed = (uint64_t) PG_GETARG_INT64(2);
+	fav_set_keep(Max(0, PG_GETARG_INT64(3)), &params, &period);
+	return fav_make_recent(&params);
+}
+
 /* The default of a column; NULL if it has none. */
 static Node *
 read_default(Oid relation, AttrNumber number)
@@ -108,13 +136,18 @@ bool
 fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 {
 	Oid			types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT4OID};
+	Oid			sink_types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT8OID};
 	Node	   *expression = read_default(levels, FAV_LEVELS_RECENT);
-	Datum		values[4];
+	Datum		values[4] = {0};
+	Oid			function;
 	ListCell   *cell;
 	int			i = 0;
 
-	if (expression == NULL || !IsA(expression, FuncExpr) ||
-		((FuncExpr *) expression)->funcid != function_oid(schema, "fav_recent", 4, types))
+	if (expression == NULL || !IsA(expression, FuncExpr))
+		return false;
+	function = ((FuncExpr *) expression)->funcid;
+	definition->is_sink = function == function_oid(schema, "fav_sink_recent", 4, sink_types);
+	if (!definition->is_sink && function != function_oid(schema, "fav_recent", 4, types))
 		return false;
 	foreach(cell, ((FuncExpr *) expression)->args)
 	{
@@ -128,8 +161,10 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
-	definition->share = DatumGetInt32(values[3]);
-	return definition->share >= 0;
+	definition->share = definition->is_sink ? 0 : DatumGetInt32(values[3]);
+	definition->keep = definition->is_sink ? DatumGetInt64(values[3]) : 0;
+	fav_set_keep(definition->keep, &definition->params, &definition->period);
+	return definition->share >= 0 && definition->keep >= 0;
 }
 
 /*

@@ -42,9 +42,8 @@ raise_not_levels(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("these values are not the levels of one filter"),
-			 errdetail("All three need the same seed, region size, keep and kind of elements; recent has"
-					   " no slices, base and middle have no recent hashes, and base has no"
-					   " tombstones.")));
+			 errdetail("All three need the same seed, region size, keep and kind of elements;"
+					   " recent has no slices, and base and middle have no recent hashes.")));
 	pg_unreachable();
 }
 
@@ -226,6 +225,7 @@ write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_
 Datum
 fav_stack(PG_FUNCTION_ARGS)
 {
+	FavArgument whole_base;
 	FavArgument middle;
 	FavArgument recent;
 	FavFilter	base;
@@ -244,6 +244,11 @@ fav_stack(PG_FUNCTION_ARGS)
 	{
 		fav_open_head(&base, (struct varlena *) PG_GETARG_POINTER(BASE));
 		levels.base = &base;
+		if (base.ntombstones > 0)
+		{
+			fav_get_argument(fcinfo, BASE, &whole_base);
+			base = whole_base.filter;
+		}
 	}
 	if (!PG_ARGISNULL(MIDDLE))
 	{

@@ -10,6 +10,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(fav_list_attachments);
 
@@ -48,6 +49,7 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 {
 	FavAttachment attachment;
 	const FavObstacle *found = fav_read_attachment(schema, levels, &attachment);
+	Interval   *keep = palloc0(sizeof(Interval));
 	Oid			view;
 
 	if (!OidIsValid(attachment.owner) ||
@@ -64,7 +66,11 @@ describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 	values[6] = Int32GetDatum(attachment.share);
 	nulls[6] = attachment.share == 0;
 	values[7] = BoolGetDatum(fav_is_complete(levels));
-	values[8] = BoolGetDatum(found == NULL && fav_is_active(schema, attachment.source, levels));
+	values[8] = BoolGetDatum(found == NULL && fav_is_active(&attachment));
+	values[9] = BoolGetDatum(attachment.is_sink);
+	keep->time = attachment.keep * USECS_PER_SEC;
+	values[10] = DirectFunctionCall1(interval_justify_hours, IntervalPGetDatum(keep));
+	nulls[10] = attachment.keep == 0;
 	return true;
 }
 
@@ -77,8 +83,8 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 
 	foreach(cell, list_attachments(schema))
 	{
-		Datum		values[9];
-		bool		nulls[9] = {false};
+		Datum		values[11];
+		bool		nulls[11] = {false};
 
 		if (describe(schema, lfirst_oid(cell), values, nulls))
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);

@@ -51,28 +51,54 @@ typedef struct TriggerShape
 	const char *when;
 } TriggerShape;
 
-static const TriggerShape shapes[] = {
+static const TriggerShape attachment_shapes[] = {
 	{
-		"insert", "INSERT", true, TRIGGER_TYPE_INSERT,
+		"insert", "AFTER INSERT", true, TRIGGER_TYPE_INSERT,
 		LEVELS " AND NEW.{k} IS NOT NULL AND NEW.{e} IS NOT NULL"
 	},
 	{
-		"update", "UPDATE", true, TRIGGER_TYPE_UPDATE,
+		"update", "AFTER UPDATE", true, TRIGGER_TYPE_UPDATE,
 		LEVELS " AND (OLD.{k}{::k} {=} NEW.{k}{::k} AND"
 		" OLD.{e}{collate} OPERATOR(pg_catalog.=) NEW.{e}{collate}) IS NOT TRUE"
 	},
 	{
-		"delete", "DELETE", true, TRIGGER_TYPE_DELETE,
+		"delete", "AFTER DELETE", true, TRIGGER_TYPE_DELETE,
 		LEVELS " AND OLD.{k} IS NOT NULL AND OLD.{e} IS NOT NULL"
 	},
 	{
-		"statement", "INSERT OR UPDATE OR DELETE", false,
+		"statement", "AFTER INSERT OR UPDATE OR DELETE", false,
 		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE, LEVELS
 	},
 	{
-		"truncate", "TRUNCATE", false, TRIGGER_TYPE_TRUNCATE, LEVELS
+		"truncate", "AFTER TRUNCATE", false, TRIGGER_TYPE_TRUNCATE, LEVELS
 	}
 };
+
+/*
+ * Those of a sink.  The row trigger fires for every row, and after the BEFORE triggers of others,
+ * which may change rows: triggers fire in the order of their names.
+ */
+static const TriggerShape sink_shapes[] = {
+	{
+		"insert", "BEFORE INSERT", true, TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT,
+		LEVELS " AND (NEW.{k} IS NULL) IS NOT NULL AND (NEW.{e} IS NULL) IS NOT NULL"
+	},
+	{
+		"statement", "AFTER INSERT OR TRUNCATE", false,
+		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_TRUNCATE, LEVELS
+	},
+	{
+		"refuse", "BEFORE UPDATE OR DELETE", false,
+		TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE, LEVELS
+	}
+};
+
+static const TriggerShape *
+shapes_of(const FavAttachment *attachment, size_t *count)
+{
+	*count = attachment->is_sink ? lengthof(sink_shapes) : lengthof(attachment_shapes);
+	return attachment->is_sink ? sink_shapes : attachment_shapes;
+}
 
 /* The trigger of this shape among those of a table; NULL if there is none. */
 static const FavTrigger *
@@ -85,7 +111,7 @@ find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
 		const FavTrigger *trigger = lfirst(cell);
 
 		if (trigger->when.levels == levels && trigger->is_of_rows == shape->is_of_rows &&
-			(trigger->type & shape->type) == shape->type)
+			(trigger->type & (shape->type | TRIGGER_TYPE_BEFORE)) == shape->type)
 			return trigger;
 	}
 	return NULL;
@@ -94,10 +120,13 @@ find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
 static void
 create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
-	fav_run(psprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s WHEN (%s)"
+	const char *levels = get_rel_name(attachment->levels);
+	bool		comes_last = (shape->type & TRIGGER_TYPE_BEFORE) != 0;
+
+	fav_run(psprintf("CREATE TRIGGER %s %s ON %s FOR EACH %s WHEN (%s)"
 					 " EXECUTE FUNCTION %s()",
-					 quote_identifier(makeObjectName(get_rel_name(attachment->levels), NULL,
-													 shape->suffix)),
+					 quote_identifier(comes_last ? makeObjectName("zz", levels, shape->suffix) :
+									  makeObjectName(levels, NULL, shape->suffix)),
 					 shape->event, fav_relation_name(relation),
 					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
 					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
@@ -115,6 +144,8 @@ void
 fav_create_triggers(const FavAttachment *attachment)
 {
 	List	   *family = find_all_inheritors(attachment->source, ShareRowExclusiveLock, NULL);
+	size_t		nshapes;
+	const TriggerShape *shapes = shapes_of(attachment, &nshapes);
 	ListCell   *cell;
 	size_t		i;
 
@@ -125,7 +156,7 @@ fav_create_triggers(const FavAttachment *attachment)
 		bool		gets_clones = relation != attachment->source &&
 			get_rel_relispartition(relation);
 
-		for (i = 0; i < lengthof(shapes); i++)
+		for (i = 0; i < nshapes; i++)
 		{
 			const FavTrigger *trigger =
 				find_trigger(fav_read_triggers(attachment->schema, relation), attachment->levels,
@@ -176,21 +207,23 @@ has_unique_key(Oid levels)
  * trigger: its changes are seen, but not a TRUNCATE of it alone.  A shard need not see that.
  */
 bool
-fav_is_active(Oid schema, Oid source, Oid levels)
+fav_is_active(const FavAttachment *attachment)
 {
-	bool		is_shard = fav_shell(source) != source;
+	bool		is_shard = fav_shell(attachment->source) != attachment->source;
+	size_t		nshapes;
+	const TriggerShape *shapes = shapes_of(attachment, &nshapes);
 	ListCell   *cell;
 	size_t		i;
 
-	if (!has_unique_key(levels))
+	if (!has_unique_key(attachment->levels))
 		return false;
-	foreach(cell, fav_list_family(source))
+	foreach(cell, fav_list_family(attachment->source))
 	{
-		List	   *triggers = fav_read_triggers(schema, lfirst_oid(cell));
+		List	   *triggers = fav_read_triggers(attachment->schema, lfirst_oid(cell));
 
-		for (i = 0; i < lengthof(shapes); i++)
+		for (i = 0; i < nshapes; i++)
 		{
-			const FavTrigger *trigger = find_trigger(triggers, levels, &shapes[i]);
+			const FavTrigger *trigger = find_trigger(triggers, attachment->levels, &shapes[i]);
 
 			if (is_shard && shapes[i].type == TRIGGER_TYPE_TRUNCATE)
 				continue;
@@ -247,18 +280,22 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
 	bool		is_unlogged = get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED;
 	Datum		error_rate = Float8GetDatum(attachment->params.error_rate);
+	const char *definition =
+		psprintf("(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
+				 " '" INT64_FORMAT "'::pg_catalog.int8", fav_query(attachment, "{'source'}"),
+				 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
+				 (int64) attachment->params.seed);
+	int			i;
 
+	definition = attachment->is_sink ? psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
+				 attachment->keep) :
+		psprintf("fav_recent%s, %d)", definition, attachment->share);
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
-					 " recent %s.fav NOT NULL DEFAULT"
-					 " %s.fav_recent(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
-					 " '" INT64_FORMAT "'::pg_catalog.int8, %d))"
-					 " WITH (fillfactor = 80)",
+					 " recent %s.fav NOT NULL DEFAULT %s.%s) WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, quote_identifier(key_name),
 					 attachment->share > 0 ? "pg_catalog.int8" :
 					 column_type(source, attachment->key.number), fav, fav, fav, fav,
-					 fav_query(attachment, "{'source'}"),
-					 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
-					 (int64) attachment->params.seed, attachment->share));
+					 definition));
 
 	attachment->levels = get_relname_relid(levels_name, get_rel_namespace(source));
 
@@ -269,9 +306,16 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 	 */
 	if (!fav_is_distributed(attachment->levels))
 		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
+
+	/* hashes cannot be compressed */
+	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
+		fav_run(psprintf("ALTER TABLE %s ADD COLUMN log%d pg_catalog.bytea,"
+						 " ALTER COLUMN log%d SET STORAGE EXTERNAL", levels, i, i));
 	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
-					 quote_literal_cstr(psprintf("filters of table %s, kept by fav_attach",
-												 quote_identifier(get_rel_name(source))))));
+					 quote_literal_cstr(psprintf("filters of table %s, kept by %s",
+												 quote_identifier(get_rel_name(source)),
+												 attachment->is_sink ? "fav_sink" :
+												 "fav_attach"))));
 	fav_distribute_levels(attachment, key_name);
 }
 
@@ -288,7 +332,11 @@ fav_create_readers(const FavAttachment *attachment, const char *view_name)
 	if (view_name != NULL)
 		fav_run(psprintf("CREATE VIEW %s AS %s",
 						 quote_qualified_identifier(namespace, view_name), fav_query(attachment,
+			attachment->keep == 0 ?
 			"SELECT l.{key}, {fav}.fav_stack(l.{base}, l.{middle}, l.{recent}) AS filter"
+			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL" :
+			"SELECT l.{key}, {fav}.fav_expire({fav}.fav_stack(l.{base}, l.{middle}, l.{recent}),"
+			" {fav}.fav_period({period})) AS filter"
 			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL")));
 	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, %selement %s)"
 					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,

@@ -52,6 +52,19 @@ levels_column(const FavAttachment *attachment, AttrNumber number)
 	return quote_identifier(get_attname(attachment->levels, number, false));
 }
 
+/* A list of something with the name and the number of each part of a sink's log. */
+static const char *
+log_parts(const FavAttachment *attachment, const char *format)
+{
+	StringInfoData list;
+	int			i;
+
+	initStringInfo(&list);
+	for (i = 0; i < FAV_LOG_PARTS && attachment->is_sink; i++)
+		appendStringInfo(&list, format, levels_column(attachment, FAV_LEVELS_LOG + i), i);
+	return list.data;
+}
+
 /* An operator of keys. */
 static char *
 key_operator(Oid operator)
@@ -120,6 +133,8 @@ replacement(const FavAttachment *attachment, const char *word)
 {
 	if (strcmp(word, "fav") == 0)
 		return quote_identifier(get_namespace_name(attachment->schema));
+	if (strcmp(word, "period") == 0)
+		return psprintf(INT64_FORMAT, attachment->period);
 	if (strcmp(word, "levels") == 0)
 		return fav_relation_name(attachment->levels);
 	if (strcmp(word, "source") == 0)
@@ -156,6 +171,16 @@ replacement(const FavAttachment *attachment, const char *word)
 		return levels_column(attachment, FAV_LEVELS_MIDDLE);
 	if (strcmp(word, "recent") == 0)
 		return levels_column(attachment, FAV_LEVELS_RECENT);
+
+
+	/* the log of a sink: all parts of it; part $8 becomes $7; none any more */
+	if (strcmp(word, ", log") == 0)
+		return log_parts(attachment, ", %1$s");
+	if (strcmp(word, ", log $7") == 0)
+		return log_parts(attachment, ", %1$s = CASE WHEN $8 OPERATOR(pg_catalog.=) %2$d THEN $7"
+						 " ELSE %1$s END");
+	if (strcmp(word, ", log NULL") == 0)
+		return log_parts(attachment, ", %1$s = NULL");
 
 	/* operators of keys, and what makes keys of source and levels fit for them */
 	if (strcmp(word, "=") == 0)
@@ -218,7 +243,7 @@ fav_query(const FavAttachment *attachment, const char *text)
 
 /*
  * Parameters: k is a key, l the key of a filter, e an array of elements, f a filter, t a ctid,
- * x an xmin, r an error rate, s a seed.
+ * x an xmin, r an error rate, s a seed, b a part of a log, i its number.
  */
 static const struct
 {
@@ -227,7 +252,7 @@ static const struct
 }			queries[FAV_NQUERIES] =
 {
 	[FAV_QUERY_LOCK] = {
-		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin FROM ONLY {levels}"
+		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin{, log} FROM ONLY {levels}"
 		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
@@ -243,6 +268,14 @@ static const struct
 	[FAV_QUERY_SET_BASE] = {
 		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
 		"ltxfff"
+	},
+	[FAV_QUERY_SINK_MIDDLE] = {
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5{, log $7}" THIS_VERSION,
+		"ltxfffbi"
+	},
+	[FAV_QUERY_SINK_BASE] = {
+		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6{, log NULL}"
+		THIS_VERSION, "ltxfff"
 	},
 	[FAV_QUERY_LOOK_UP] = {
 		"SELECT {e} FROM {source} WHERE {k}{::k} {=} $1 AND {e} OPERATOR(pg_catalog.=) ANY ($2)",
@@ -274,6 +307,10 @@ parameter_type(const FavAttachment *attachment, char parameter)
 			return FLOAT8OID;
 		case 's':
 			return INT8OID;
+		case 'b':
+			return BYTEAOID;
+		case 'i':
+			return INT4OID;
 		default:
 			return get_atttype(attachment->levels, FAV_LEVELS_RECENT);
 	}
@@ -285,7 +322,7 @@ get_plan(FavAttachment *attachment, FavQuery query)
 {
 	const char *parameters = queries[query].parameters;
 	int			count = (int) strlen(parameters);
-	Oid			types[6];
+	Oid			types[8];
 	SPIPlanPtr	plan = attachment->plans[query];
 	char	   *text;
 	int			i;

@@ -97,11 +97,12 @@ fav_build_all(FavAttachment *attachment)
 void
 fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 {
-	bool		is_whole = truncated == attachment->source &&
-		(get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated));
+	bool		is_whole = attachment->is_sink ||
+		(truncated == attachment->source &&
+		 (get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated)));
 	FavRole		role;
 
-	/* whoever truncates a distributed table truncates its filters, too */
+	/* TRUNCATE of a distributed table also truncates its filters */
 	if (fav_shell(truncated) != truncated)
 		return;
 	if (!is_whole)
@@ -115,8 +116,8 @@ fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 }
 
 /* A key in its text form, read as its column would. */
-static Datum
-read_key(const FavAttachment *attachment, Datum text_key)
+Datum
+fav_read_key(const FavAttachment *attachment, Datum text_key)
 {
 	Oid			input;
 	Oid			parameter;
@@ -136,11 +137,12 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 2);
 	FavRole		role;
 
+	fav_refuse_sink(attachment, "fav_rebuild");
 	fav_forget_known();
 	fav_become_owner(&role, attachment->owner);
 	if (PG_ARGISNULL(1))
 	{
-		if (!fav_is_active(attachment->schema, attachment->source, attachment->levels))
+		if (!fav_is_active(attachment))
 			fav_create_triggers(attachment);
 		fav_build_all(attachment);
 		fav_complete(attachment);
@@ -149,7 +151,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	{
 		LockRelationOid(attachment->levels, RowExclusiveLock);
 		fav_rebuild_key(attachment,
-						fav_filter_key(attachment, read_key(attachment, PG_GETARG_DATUM(1))));
+						fav_filter_key(attachment, fav_read_key(attachment, PG_GETARG_DATUM(1))));
 	}
 	fav_become_caller(&role);
 	PG_RETURN_VOID();

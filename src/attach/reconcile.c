@@ -18,19 +18,12 @@
  */
 #include "attach.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
-#include "access/xact.h"
 #include "core/levels.h"
 #include "miscadmin.h"
-#include "toast_cache.h"
 #include "utils/array.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
@@ -42,37 +35,15 @@
 #define LOOK_UP_BATCH		8192
 #define LOOK_UP_BATCH_BYTES (8 * 1024 * 1024)
 
-/* A list of hashes that grows. */
-typedef struct Hashes
-{
-	uint64_t   *values;
-	size_t		count;
-	size_t		allocated;
-} Hashes;
-
 /* A key that is being reconciled. */
 struct FavKey
 {
-	FavAttachment *attachment;
-	Datum		key;			/* of the filter */
+	FavRow		row;
 	FavKnown	known;			/* of its touched rows */
-	bool		is_built_anew;	/* whatever its levels are: they may be damaged */
-
-	/* Its row. */
-	bool		is_locked;
-	ItemPointerData tid;		/* where the version is that was read, */
-	TransactionId xmin;			/* and who has written it */
-	FavFilter	recent;
-	FavReader  *base;			/* NULL: none */
-	FavReader  *middle;
-	FavReader	local_base;		/* for values that are not out of line */
-	FavReader	local_middle;
-	FavCache	base_cache;		/* for those that are */
-	FavCache	middle_cache;
 
 	/* Its touched rows, by their hashes: those in the source, and the others. */
-	Hashes		present;
-	Hashes		absent;
+	FavHashes		present;
+	FavHashes		absent;
 
 	/* Elements that are yet to be looked up, and the key that they belong to. */
 	MemoryContext batch;
@@ -82,16 +53,16 @@ struct FavKey
 	int			allocated;
 
 	/* What the levels do not tell right: these come, and those go. */
-	Hashes		add;
-	Hashes		exclude;
+	FavHashes		add;
+	FavHashes		exclude;
 };
 
 /*
  * Hashes
  */
 
-static void
-append(Hashes *hashes, uint64_t hash)
+void
+fav_append_hash(FavHashes *hashes, uint64_t hash)
 {
 	if (hashes->count == hashes->allocated)
 	{
@@ -113,8 +84,8 @@ compare_hashes(const void *a, const void *b)
 }
 
 /* Sort them, and leave out repetitions. */
-static void
-sort_hashes(Hashes *hashes)
+void
+fav_sort_hashes(FavHashes *hashes)
 {
 	size_t		unique = 0;
 	size_t		i;
@@ -129,7 +100,7 @@ sort_hashes(Hashes *hashes)
 }
 
 static bool
-includes(const Hashes *hashes, uint64_t hash)
+includes(const FavHashes *hashes, uint64_t hash)
 {
 	return hashes->count > 0 && bsearch(&hash, hashes->values, hashes->count, sizeof(uint64_t),
 										compare_hashes) != NULL;
@@ -137,7 +108,7 @@ includes(const Hashes *hashes, uint64_t hash)
 
 /* Remove from sorted hashes those that others include. */
 static void
-subtract(Hashes *hashes, const Hashes *others)
+subtract(FavHashes *hashes, const FavHashes *others)
 {
 	size_t		kept = 0;
 	size_t		i;
@@ -152,175 +123,14 @@ subtract(Hashes *hashes, const Hashes *others)
  * Rows
  */
 
-static FavReader *
-open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavCache *cache, FavReader *local)
-{
-	bool		isnull;
-	Datum		value = heap_getattr(tuple, column, descriptor, &isnull);
-
-	if (isnull)
-		return NULL;
-	memset(cache, 0, sizeof(*cache));
-	return fav_cache_find(cache, CurrentMemoryContext, (struct varlena *) DatumGetPointer(value),
-						  local);
-}
-
-static void
-open_value(FavFilter *filter, Datum value)
-{
-	struct varlena *bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(value);
-	size_t		size = VARSIZE_ANY_EXHDR(bytes);
-	FavProblem	problem;
-
-	if (fav_open(filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
-}
-
-static void
-open_levels(FavKey *key, HeapTuple tuple, TupleDesc descriptor)
-{
-	bool		isnull;
-	Datum		recent = heap_getattr(tuple, FAV_LEVELS_RECENT, descriptor, &isnull);
-
-	open_value(&key->recent, isnull ? key->attachment->empty : recent);
-	key->recent.params.kind = key->attachment->kind;
-	key->base = open_level(tuple, descriptor, FAV_LEVELS_BASE, &key->base_cache,
-						   &key->local_base);
-	key->middle = open_level(tuple, descriptor, FAV_LEVELS_MIDDLE, &key->middle_cache,
-							 &key->local_middle);
-
-	/* An empty level does not know its kind. */
-	if (key->middle != NULL)
-		key->middle->filter.params.kind = key->attachment->kind;
-}
-
-/* Read the row of the key, and lock it; false if there is none. */
+/* The first filter of a key, from the source; false if somebody else was faster. */
 static bool
-lock_row(FavKey *key)
+insert_row(FavRow *row)
 {
-	bool		found = fav_execute(key->attachment, FAV_QUERY_LOCK, &key->key, NULL,
-									SPI_OK_SELECT) > 0;
+	FavWritten	levels = {0};
 
-	if (found)
-	{
-		HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[0]);
-		TupleDesc	descriptor = SPI_tuptable->tupdesc;
-		bool		isnull;
-
-		if (!key->is_built_anew)
-			open_levels(key, tuple, descriptor);
-		key->tid = *(ItemPointer) DatumGetPointer(heap_getattr(tuple, FAV_LEVELS_RECENT + 1,
-															   descriptor, &isnull));
-		key->xmin = DatumGetTransactionId(heap_getattr(tuple, FAV_LEVELS_RECENT + 2, descriptor,
-													   &isnull));
-	}
-	SPI_freetuptable(SPI_tuptable);
-	return found;
-}
-
-/*
- * Read the row of the key by the primary key of the table, in a snapshot as a query would;
- * false if there is none.  A query would take four times as long.
- */
-static bool
-fetch_row(FavKey *key, Relation levels)
-{
-	const FavAttachment *attachment = key->attachment;
-	ScanKeyData scan_key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyEntryInitialize(&scan_key, 0, FAV_LEVELS_KEY, BTEqualStrategyNumber, InvalidOid,
-						   attachment->key.collation,
-						   get_opcode(attachment->filter_key_type->eq_opr), key->key);
-	CommandCounterIncrement();
-	PushCopiedSnapshot(GetTransactionSnapshot());
-	UpdateActiveSnapshotCommandId();
-	scan = systable_beginscan(levels, levels->rd_pkindex, true, GetActiveSnapshot(), 1,
-							  &scan_key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-	{
-		key->tid = tuple->t_self;
-		key->xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
-		open_levels(key, heap_copytuple(tuple), RelationGetDescr(levels));
-	}
-	systable_endscan(scan);
-	PopActiveSnapshot();
-	return HeapTupleIsValid(tuple);
-}
-
-/*
- * Read the row of the key, locked or not.  While a dump is restored, the table may be without
- * its primary key for a moment.
- */
-static bool
-read_row(FavKey *key)
-{
-	Relation	levels;
-	bool		found;
-
-	if (key->is_locked)
-		return lock_row(key);
-	levels = table_open(key->attachment->levels, RowExclusiveLock);
-	list_free(RelationGetIndexList(levels));
-	key->is_locked = !OidIsValid(levels->rd_pkindex);
-	found = key->is_locked ? lock_row(key) : fetch_row(key, levels);
-	table_close(levels, NoLock);
-	return found;
-}
-
-pg_noreturn static void
-raise_not_written(const FavAttachment *attachment)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
-			 errmsg("the filter of a key was not written to table \"%s\"",
-					get_rel_name(attachment->levels)),
-			 errdetail("A trigger of that table prevented it, and the filter would not be true any"
-					   " more.")));
-	pg_unreachable();
-}
-
-/*
- * Write recent and, as far as the query has them, middle and base.  False if somebody else
- * has written the row since it was read, which cannot be if it is locked.
- */
-static bool
-write_row(FavKey *key, FavQuery query, Datum recent, Datum middle, Datum base)
-{
-	Datum		values[6];
-	char		nulls[7] = "      ";
-
-	values[0] = key->key;
-	values[1] = PointerGetDatum(&key->tid);
-	values[2] = TransactionIdGetDatum(key->xmin);
-	values[3] = recent;
-	values[4] = middle;
-	values[5] = base;
-	if (middle == FAV_NO_LEVEL)
-		nulls[4] = 'n';
-	if (base == FAV_NO_LEVEL)
-		nulls[5] = 'n';
-	if (fav_execute(key->attachment, query, values, nulls, SPI_OK_UPDATE) > 0)
-		return true;
-	if (key->is_locked)
-		raise_not_written(key->attachment);
-	return false;
-}
-
-/* The first filter of a key; false if somebody else was faster. */
-static bool
-insert_row(FavKey *key)
-{
-	Datum		values[3];
-	char		nulls[4] = "   ";
-
-	values[0] = key->key;
-	fav_build_key(key->attachment, key->key, &values[1], &values[2]);
-	if (values[1] == FAV_NO_LEVEL)
-		nulls[1] = 'n';
-	return fav_execute(key->attachment, FAV_QUERY_INSERT, values, nulls, SPI_OK_INSERT) > 0;
+	fav_build_key(row->attachment, row->key, &levels.base, &levels.recent);
+	return fav_insert_row(row, &levels);
 }
 
 /* Read the row; false if there was none, and now is one, fresh from the source. */
@@ -331,13 +141,13 @@ read_or_insert(FavKey *key)
 
 	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
-		if (read_row(key))
+		if (fav_read_row(&key->row))
 			return true;
-		if (insert_row(key))
+		if (insert_row(&key->row))
 			return false;
 		CHECK_FOR_INTERRUPTS();
 	}
-	raise_not_written(key->attachment);
+	fav_raise_not_written(key->row.attachment);
 }
 
 /*
@@ -351,8 +161,8 @@ open_row(FavKey *key)
 		return true;
 	if (key->known == FAV_ALL_PRESENT)
 		return false;
-	if (!read_row(key))
-		raise_not_written(key->attachment);
+	if (!fav_read_row(&key->row))
+		fav_raise_not_written(key->row.attachment);
 	return true;
 }
 
@@ -367,9 +177,9 @@ open_row(FavKey *key)
 static void
 look_up(FavKey *key)
 {
-	const FavAttachment *attachment = key->attachment;
+	const FavAttachment *attachment = key->row.attachment;
 	const TypeCacheEntry *type = attachment->element_type;
-	Hashes		found = {NULL, 0, 0};
+	FavHashes		found = {NULL, 0, 0};
 	Datum		values[2];
 	uint64		nrows;
 	uint64		i;
@@ -380,23 +190,23 @@ look_up(FavKey *key)
 	values[1] = PointerGetDatum(construct_array(key->elements, key->nelements,
 												attachment->element.type, type->typlen,
 												type->typbyval, type->typalign));
-	nrows = fav_execute(key->attachment, FAV_QUERY_LOOK_UP, values, NULL, SPI_OK_SELECT);
+	nrows = fav_execute(key->row.attachment, FAV_QUERY_LOOK_UP, values, NULL, SPI_OK_SELECT);
 	for (i = 0; i < nrows; i++)
 	{
 		bool		isnull;
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1,
 											&isnull);
 
-		append(&found, fav_hash_row(attachment, key->row_key, element));
+		fav_append_hash(&found, fav_hash_row(attachment, key->row_key, element));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
-	sort_hashes(&found);
+	fav_sort_hashes(&found);
 	for (i = 0; i < (uint64) key->nelements; i++)
 	{
 		uint64_t	hash = fav_hash_row(attachment, key->row_key, key->elements[i]);
 
-		append(includes(&found, hash) ? &key->present : &key->absent, hash);
+		fav_append_hash(includes(&found, hash) ? &key->present : &key->absent, hash);
 	}
 	if (found.values != NULL)
 		pfree(found.values);
@@ -411,13 +221,13 @@ look_up(FavKey *key)
 void
 fav_touch_row(FavKey *key, Datum row_key, Datum element)
 {
-	const FavAttachment *attachment = key->attachment;
+	const FavAttachment *attachment = key->row.attachment;
 	const TypeCacheEntry *type = attachment->element_type;
 	MemoryContext old;
 
 	if (key->known != FAV_UNKNOWN)
 	{
-		append(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
+		fav_append_hash(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
 			   fav_hash_row(attachment, row_key, element));
 		return;
 	}
@@ -445,20 +255,6 @@ fav_touch_row(FavKey *key, Datum row_key, Datum element)
  * Changing levels
  */
 
-/* Does middle or base report the hash? */
-static bool
-is_below_recent(const FavKey *key, uint64_t hash)
-{
-	if (key->middle != NULL)
-	{
-		if (fav_reader_contains(key->middle, hash))
-			return true;
-		if (fav_reader_excludes(key->middle, hash))
-			return false;
-	}
-	return key->base != NULL && fav_reader_contains(key->base, hash);
-}
-
 static bool
 recent_excludes(const FavFilter *recent, uint64_t hash)
 {
@@ -479,28 +275,28 @@ recent_contains(const FavFilter *recent, uint64_t hash)
 static void
 find_changes(FavKey *key, bool look_below)
 {
-	const FavFilter *recent = &key->recent;
+	const FavFilter *recent = &key->row.recent;
 	size_t		nprobes = key->absent.count + (look_below ? key->present.count : 0);
 	size_t		i;
 
-	if (key->base != NULL && nprobes > 1)
-		fav_reader_expect(key->base, nprobes);
+	if (nprobes > 1 && fav_row_base(&key->row) != NULL)
+		fav_reader_expect(fav_row_base(&key->row), nprobes);
 	key->add.count = key->exclude.count = 0;
 	for (i = 0; i < key->present.count; i++)
 	{
 		uint64_t	hash = key->present.values[i];
 
 		if (!recent_contains(recent, hash) &&
-			!(look_below && !recent_excludes(recent, hash) && is_below_recent(key, hash)))
-			append(&key->add, hash);
+			!(look_below && !recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
+			fav_append_hash(&key->add, hash);
 	}
 	for (i = 0; i < key->absent.count; i++)
 	{
 		uint64_t	hash = key->absent.values[i];
 
 		if (recent_contains(recent, hash) ||
-			(!recent_excludes(recent, hash) && is_below_recent(key, hash)))
-			append(&key->exclude, hash);
+			(!recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
+			fav_append_hash(&key->exclude, hash);
 	}
 }
 
@@ -508,26 +304,30 @@ find_changes(FavKey *key, bool look_below)
 static uint64
 recent_count(const FavKey *key)
 {
-	return key->recent.nrecent + key->recent.ntombstones + key->add.count + key->exclude.count;
+	return key->row.recent.nrecent + key->row.recent.ntombstones + key->add.count + key->exclude.count;
 }
 
 static uint64
-middle_capacity(const FavKey *key)
+middle_capacity(FavKey *key)
 {
-	return key->base == NULL ? 0 : fav_middle_capacity(key->base->filter.elements);
+	FavReader  *base = fav_row_base(&key->row);
+
+	return base == NULL ? 0 : fav_middle_capacity(base->filter.elements);
 }
 
 static uint64
-middle_count(const FavKey *key)
+middle_count(FavKey *key)
 {
-	return key->middle == NULL ? 0 : fav_middle_count(&key->middle->filter);
+	FavReader  *middle = fav_row_middle(&key->row);
+
+	return middle == NULL ? 0 : fav_middle_count(&middle->filter);
 }
 
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
 static void
 open_recent(const FavKey *key, FavEditor *editor)
 {
-	fav_editor_open(editor, &key->recent);
+	fav_editor_open(editor, &key->row.recent);
 	if (key->exclude.count > 0)
 		fav_require(fav_editor_remove_many(editor, key->exclude.values, key->exclude.count));
 }
@@ -535,26 +335,27 @@ open_recent(const FavKey *key, FavEditor *editor)
 static bool
 change_recent(FavKey *key)
 {
+	FavWritten	levels = {0};
 	FavEditor	editor;
 	size_t		i;
 
 	open_recent(key, &editor);
 	for (i = 0; i < key->exclude.count; i++)
-		if (is_below_recent(key, key->exclude.values[i]))
+		if (fav_row_reports_below_recent(&key->row, key->exclude.values[i]))
 			fav_require(fav_editor_exclude(&editor, key->exclude.values[i]));
 	for (i = 0; i < key->add.count; i++)
 		fav_require(fav_levels_add(&editor, key->add.values[i]));
-	return write_row(key, FAV_QUERY_SET_RECENT, fav_finish_edit(&editor), FAV_NO_LEVEL,
-					 FAV_NO_LEVEL);
+	levels.recent = fav_finish_edit(&editor);
+	return fav_write_row(&key->row, FAV_QUERY_SET_RECENT, &levels);
 }
 
 /* A new recent or, if it has a capacity, a new middle. */
 static void
 new_level(const FavKey *key, uint64 capacity, FavEditor *editor)
 {
-	FavParams	params = key->attachment->params;
+	FavParams	params = key->row.attachment->params;
 
-	params.kind = key->attachment->kind;
+	params.kind = key->row.attachment->kind;
 	if (capacity > 0)
 	{
 		params.capacity = capacity;
@@ -572,13 +373,15 @@ push(FavKey *key)
 {
 	FavEditor	recent;
 	FavEditor	middle;
+	FavReader  *old = fav_row_middle(&key->row);
+	FavWritten	levels = {.recent = key->row.attachment->empty};
 	const FavFilter *pushed;
 	size_t		i;
 
-	if (key->middle != NULL)
+	if (old != NULL)
 	{
-		fav_reader_expect(key->middle, UINT32_MAX);
-		fav_editor_open(&middle, &key->middle->filter);
+		fav_reader_expect(old, UINT32_MAX);
+		fav_editor_open(&middle, &old->filter);
 	}
 	else
 		new_level(key, middle_capacity(key), &middle);
@@ -592,10 +395,10 @@ push(FavKey *key)
 	fav_require(fav_editor_flush(&middle));
 	for (i = 0; i < key->absent.count; i++)
 		if (fav_editor_contains(&middle, key->absent.values[i]) ||
-			is_below_recent(key, key->absent.values[i]))
+			fav_row_reports_below_recent(&key->row, key->absent.values[i]))
 			fav_require(fav_editor_exclude(&middle, key->absent.values[i]));
-	return write_row(key, FAV_QUERY_SET_MIDDLE, key->attachment->empty, fav_finish_edit(&middle),
-					 FAV_NO_LEVEL);
+	levels.middle = fav_finish_edit(&middle);
+	return fav_write_row(&key->row, FAV_QUERY_SET_MIDDLE, &levels);
 }
 
 /*
@@ -610,11 +413,11 @@ exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
 	bool		are_many;
 	size_t		i;
 
-	open_value(&filter, base);
+	fav_open_value(&filter, base);
 	key->exclude.count = 0;
 	for (i = 0; i < key->absent.count; i++)
 		if (fav_contains(&filter, key->absent.values[i]))
-			append(&key->exclude, key->absent.values[i]);
+			fav_append_hash(&key->exclude, key->absent.values[i]);
 	if (key->exclude.count == 0)
 		return;
 	are_many = key->exclude.count > FAV_RECENT_MAX;
@@ -637,8 +440,8 @@ keep_tombstones(FavKey *key, const FavFilter *level)
 	{
 		uint64_t	hash = fav_load64(level->tombstones + 8 * (size_t) i);
 
-		if (!recent_contains(&key->recent, hash))
-			append(&key->absent, hash);
+		if (!recent_contains(&key->row.recent, hash))
+			fav_append_hash(&key->absent, hash);
 	}
 }
 
@@ -646,28 +449,28 @@ keep_tombstones(FavKey *key, const FavFilter *level)
 static void
 rebuild(FavKey *key)
 {
-	Datum		base;
-	Datum		middle = FAV_NO_LEVEL;
-	Datum		recent;
+	FavWritten	levels = {0};
 
-	Assert(key->is_locked);
-	fav_build_key(key->attachment, key->key, &base, &recent);
-	if (base != FAV_NO_LEVEL)
-		exclude_again(key, base, &recent, &middle);
-	(void) write_row(key, FAV_QUERY_SET_BASE, recent, middle, base);
+	Assert(key->row.is_locked);
+	fav_build_key(key->row.attachment, key->row.key, &levels.base, &levels.recent);
+	if (levels.base != FAV_NO_LEVEL)
+		exclude_again(key, levels.base, &levels.recent, &levels.middle);
+	(void) fav_write_row(&key->row, FAV_QUERY_SET_BASE, &levels);
 }
 
 /* Did we write this row?  If somebody else did, there is nothing to go on from. */
 static bool
 is_ours(const FavKey *key)
 {
-	return key->recent.nslices == 0 && key->recent.params.seed == key->attachment->params.seed;
+	return key->row.recent.nslices == 0 && key->row.recent.params.seed == key->row.attachment->params.seed;
 }
 
 /* False if this takes a lock, and there is none. */
 static bool
 reconcile(FavKey *key)
 {
+	FavReader  *middle;
+
 	if (is_ours(key))
 	{
 		find_changes(key, false);
@@ -677,20 +480,21 @@ reconcile(FavKey *key)
 			return change_recent(key);
 		if (recent_count(key) + middle_count(key) <= middle_capacity(key))
 			return push(key);
-		if (!key->is_locked)
+		if (!key->row.is_locked)
 			return false;
-		keep_tombstones(key, &key->recent);
-		if (key->middle != NULL)
+		keep_tombstones(key, &key->row.recent);
+		middle = fav_row_middle(&key->row);
+		if (middle != NULL)
 		{
-			fav_reader_expect(key->middle, UINT32_MAX);
-			keep_tombstones(key, &key->middle->filter);
+			fav_reader_expect(middle, UINT32_MAX);
+			keep_tombstones(key, &middle->filter);
 		}
-		sort_hashes(&key->absent);
+		fav_sort_hashes(&key->absent);
 		subtract(&key->absent, &key->present);
 	}
-	if (key->is_locked)
+	if (key->row.is_locked)
 		rebuild(key);
-	return key->is_locked;
+	return key->row.is_locked;
 }
 
 /*
@@ -702,10 +506,12 @@ fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known)
 {
 	FavKey	   *opened = palloc0(sizeof(FavKey));
 
-	opened->attachment = attachment;
-	opened->key = filter_key;
-	opened->known = known;
-	opened->is_locked = known == FAV_UNKNOWN;
+	opened->row.attachment = attachment;
+	opened->row.key = filter_key;
+	opened->known = attachment->is_sink ? FAV_ALL_PRESENT : known;
+	if (attachment->is_sink)
+		return opened;
+	opened->row.is_locked = known == FAV_UNKNOWN;
 	if (!open_row(opened))
 		return NULL;
 	if (known == FAV_UNKNOWN)
@@ -723,14 +529,19 @@ void
 fav_reconcile_key(FavKey *key)
 {
 	look_up(key);
-	sort_hashes(&key->present);
-	sort_hashes(&key->absent);
+	fav_sort_hashes(&key->present);
+	fav_sort_hashes(&key->absent);
+	if (key->row.attachment->is_sink)
+	{
+		fav_add_to_sink(key->row.attachment, key->row.key, &key->present);
+		return;
+	}
 
 	/* Two elements may share a hash.  Then the one that is there decides. */
 	subtract(&key->absent, &key->present);
 	if (reconcile(key))
 		return;
-	key->is_locked = true;
+	key->row.is_locked = true;
 	if (open_row(key))
 		(void) reconcile(key);
 }
@@ -741,10 +552,10 @@ fav_rebuild_key(FavAttachment *attachment, Datum filter_key)
 {
 	FavKey	   *key = palloc0(sizeof(FavKey));
 
-	key->attachment = attachment;
-	key->key = filter_key;
-	key->is_locked = true;
-	key->is_built_anew = true;
+	key->row.attachment = attachment;
+	key->row.key = filter_key;
+	key->row.is_locked = true;
+	key->row.is_built_anew = true;
 	if (read_or_insert(key))
 		rebuild(key);
 }

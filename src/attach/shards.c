@@ -218,7 +218,7 @@ fav_refuse_unknown_shard(Oid relation, Oid source)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is not known as a shard of table \"%s\"",
 						get_rel_name(relation), get_rel_name(source)),
-				 errhint("Try again, or drop the trigger if somebody else has made it.")));
+				 errhint("Try again, or drop the trigger if fav_attach has not created it.")));
 }
 
 /* Filters are attached to tables, and go with them. */

@@ -268,6 +268,7 @@ fav_verify(PG_FUNCTION_ARGS)
 	Datum		stale;
 	Datum		result;
 
+	fav_refuse_sink(attachment, "fav_verify");
 	fav_become_owner(&role, attachment->owner);
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	fav_begin_progress(&progress, FAV_PHASE_STALE, attachment);

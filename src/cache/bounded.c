@@ -20,7 +20,7 @@ fav_bounded_open(FavBounded *set, const uint8_t *bytes, size_t available, size_t
 	if (size < FAV_BOUNDED_HEADER_SIZE || available < FAV_BOUNDED_HEADER_SIZE)
 		return MALFORMED(problem, "It has %zu bytes, less than the header.", size);
 	if (bytes[FAV_BOUNDED_AT_FORMAT] != FAV_BOUNDED_FORMAT)
-		return MALFORMED(problem, "The first byte is %u, but only %u is known.",
+		return MALFORMED(problem, "The first byte is %u, but only %d is known.",
 						 bytes[FAV_BOUNDED_AT_FORMAT], FAV_BOUNDED_FORMAT);
 	form = bytes[FAV_BOUNDED_AT_FORM];
 	if (form > 1 || bytes[FAV_BOUNDED_AT_RESERVED] != 0)
@@ -40,7 +40,7 @@ fav_bounded_open(FavBounded *set, const uint8_t *bytes, size_t available, size_t
 	if (form == 0)
 	{
 		if (set->used > fav_bounded_list_limit(set))
-			return MALFORMED(problem, "The list claims %u elements, but at most %u are possible.",
+			return MALFORMED(problem, "The list has %u elements, but at most %u are possible.",
 							 set->used, fav_bounded_list_limit(set));
 	}
 	else
@@ -50,7 +50,7 @@ fav_bounded_open(FavBounded *set, const uint8_t *bytes, size_t available, size_t
 							 (unsigned long long) set->params.capacity);
 		set->nbuckets = fav_bounded_nbuckets(set->params.capacity);
 		if (set->used < 1 || set->used > fav_bounded_nslots(set->params.capacity))
-			return MALFORMED(problem, "The table claims %u elements, but must have 1 to %u.",
+			return MALFORMED(problem, "The table records %u elements, but must have 1 to %u.",
 							 set->used, fav_bounded_nslots(set->params.capacity));
 	}
 	if (size != fav_bounded_size(set))
@@ -158,7 +158,7 @@ fav_bounded_check(const FavBounded *set, FavProblem *problem)
 			return FAV_MALFORMED;
 	}
 	if (used != set->used)
-		return MALFORMED(problem, "The table claims %u elements, but has %u.", set->used, used);
+		return MALFORMED(problem, "The table records %u elements, but has %u.", set->used, used);
 	return FAV_OK;
 }
 

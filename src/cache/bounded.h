@@ -115,7 +115,7 @@ extern bool fav_bounded_contains(const FavBounded *set, uint64_t hash);
 /* The probability that adding a new element makes the set forget another one. */
 extern double fav_bounded_eviction_rate(const FavBounded *set);
 
-/* The program that embeds the core has so many bytes for itself before a value. */
+/* The embedding program uses this many bytes before a value. */
 #define FAV_VALUE_PREFIX	4
 
 /* Changing a set: a copy of its value, which is complete once it is finished. */

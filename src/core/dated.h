@@ -101,7 +101,7 @@ extern int32_t fav_oldest(const FavFilter *filter);
 extern void fav_forget(FavFilter *filter, int32_t now);
 
 /*
- * Drop what is forgotten in period `now`, and the tombstones that nobody needs any more.  Nothing
+ * Drop what is forgotten in period `now`, and the tombstones that are not needed any more.  Nothing
  * changes if nothing is too old.
  */
 extern FavStatus fav_editor_expire(FavEditor *editor, int32_t now);

@@ -96,7 +96,7 @@ fav_editor_periods(const FavEditor *editor)
 /* Add an element to recent; its period may already be forgotten. */
 extern FavStatus fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t period);
 
-/* Drop so many recent hashes, beginning with the one at `from`. */
+/* Drop this many recent hashes, beginning with the one at `from`. */
 extern void fav_editor_drop_recent(FavEditor *editor, uint32_t from, uint32_t count);
 
 /* Move the recent hashes of one span into the slices: of that which has most of them. */
@@ -108,7 +108,7 @@ extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
 /* Drop slice i. */
 extern void fav_editor_drop_slice(FavEditor *editor, uint32_t i);
 
-/* The geometry of the next slice of a span, to which so many hashes will be added at once. */
+/* The geometry of the next slice of a span, to which this many hashes will be added at once. */
 extern FavStatus fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count,
 									 FavSlice *slice);
 

@@ -86,9 +86,11 @@ parse_runs(const FavFilter *filter, FavProblem *problem)
 		if (fav_run_count(filter, i) == 0)
 			return malformed(problem, "Run %u of recent hashes is empty.", i + 1);
 		if (i > 0 && period >= fav_run_period(filter, i - 1))
-			return malformed(problem, "The periods of the runs %u and %u do not descend.", i, i + 1);
+			return malformed(problem, "The periods of the runs %u and %u do not descend.",
+							 i, i + 1);
 		if (period > filter->newest || fav_is_too_old(filter, period, filter->newest))
-			return malformed(problem, "Period %d of recent hashes is not among the last %u up to %d.",
+			return malformed(problem,
+							 "Period %d of recent hashes is not among the last %u up to %d.",
 							 period, filter->params.keep, filter->newest);
 	}
 	if (fav_is_dated(filter) && count != filter->nrecent)
@@ -158,7 +160,8 @@ parse_slice(FavFilter *filter, uint32_t number, const uint8_t *entry, FavProblem
 						 number + 1, slice->k, FAV_MAX_K);
 	bits = fav_slice_bits(slice, filter->params.region_size);
 	if (slice->bits_set > bits || slice->bits_limit < 1 || slice->bits_limit > bits)
-		return malformed(problem, "Slice %u records %llu bits set of at most %llu, but has %llu bits.",
+		return malformed(problem,
+						 "Slice %u records %llu bits set of at most %llu, but has %llu bits.",
 						 number + 1, (unsigned long long) slice->bits_set,
 						 (unsigned long long) slice->bits_limit, (unsigned long long) bits);
 	if (slice->first > slice->last || slice->last > filter->newest ||

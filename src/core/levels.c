@@ -130,41 +130,89 @@ fav_levels_kind(const FavLevels *levels)
 	return levels->base != NULL ? levels->base->params.kind : FAV_KIND_NONE;
 }
 
+/* A cursor on the tombstones of a level, in ascending order. */
+typedef struct Tombstones
+{
+	const uint8_t *list;
+	uint32_t	count;
+	uint32_t	at;
+	uint8_t		copy[FAV_RECENT_MAX * 8];
+} Tombstones;
+
+static void
+open_tombstones(Tombstones *tombstones, const FavFilter *level)
+{
+	tombstones->at = 0;
+	tombstones->count = level != NULL ? level->ntombstones : 0;
+	if (tombstones->count > 0)
+		tombstones->list = fav_sorted_tombstones(level, tombstones->copy);
+}
+
+static uint64_t
+next_tombstone(const Tombstones *tombstones)
+{
+	return tombstones->at < tombstones->count ?
+		fav_load64(tombstones->list + 8 * (size_t) tombstones->at) : UINT64_MAX;
+}
+
+/* Is this the next one?  Then go on. */
+static bool
+pass_tombstone(Tombstones *tombstones, uint64_t hash)
+{
+	bool		is_next = tombstones->at < tombstones->count &&
+		next_tombstone(tombstones) == hash;
+
+	tombstones->at += is_next;
+	return is_next;
+}
+
 /*
- * Join the tombstones of middle and recent to one ascending list, without those of elements
- * that recent added.  *excluded is the number of tombstones of elements that a level below
- * counts.  Middle does not count those that have a tombstone in it.
+ * Join the tombstones of all levels to one ascending list, without those of elements that a
+ * level above has added.  *excluded is the number of tombstones of elements that a level below
+ * counts.  A level does not count those that have a tombstone in it.
  */
 static uint32_t
-join_tombstones(const FavFilter *middle, const FavFilter *recent, uint8_t *list,
-				uint64_t *excluded)
+join_tombstones(const FavLevels *levels, uint8_t *list, uint64_t *excluded)
 {
-	uint32_t	i = 0;
-	uint32_t	j = 0;
+	const FavFilter *middle = levels->middle;
+	const FavFilter *recent = levels->recent;
+	Tombstones	of_base;
+	Tombstones	of_middle;
+	Tombstones	of_recent;
 	uint32_t	count = 0;
-	uint32_t	nmiddle = middle != NULL ? middle->ntombstones : 0;
-	uint32_t	nrecent = recent->ntombstones;
-	uint8_t		middle_copy[FAV_RECENT_MAX * 8];
-	uint8_t		recent_copy[FAV_RECENT_MAX * 8];
-	const uint8_t *recent_list = fav_sorted_tombstones(recent, recent_copy);
-	const uint8_t *middle_list = nmiddle > 0 ? fav_sorted_tombstones(middle, middle_copy) : NULL;
+	uint32_t	seen = 0;
 
+	open_tombstones(&of_base, levels->base);
+	open_tombstones(&of_middle, middle);
+	open_tombstones(&of_recent, recent);
 	*excluded = 0;
-	while (i < nmiddle || j < nrecent)
+	while (of_base.at < of_base.count || of_middle.at < of_middle.count ||
+		   of_recent.at < of_recent.count)
 	{
-		uint64_t	a = i < nmiddle ? fav_load64(middle_list + 8 * (size_t) i) : UINT64_MAX;
-		uint64_t	b = j < nrecent ? fav_load64(recent_list + 8 * (size_t) j) : UINT64_MAX;
-		uint64_t	hash = a < b ? a : b;
-		bool		of_middle = i < nmiddle && a == hash;
+		uint64_t	hash = next_tombstone(&of_base);
+		bool		in_base;
+		bool		in_middle;
+		bool		in_recent;
+		bool		is_reported;
 
-		if ((i + j) % FAV_PAUSE_HASHES == 0)
+		if (next_tombstone(&of_middle) < hash)
+			hash = next_tombstone(&of_middle);
+		if (next_tombstone(&of_recent) < hash)
+			hash = next_tombstone(&of_recent);
+		if (seen++ % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		i += of_middle;
-		j += j < nrecent && b == hash;
-		if (fav_recent_contains(recent->recent, recent->nrecent, hash))
+		in_base = pass_tombstone(&of_base, hash);
+		in_middle = pass_tombstone(&of_middle, hash);
+		in_recent = pass_tombstone(&of_recent, hash);
+		is_reported = middle != NULL && fav_slices_report(middle, hash);
+		if (fav_recent_contains(recent->recent, recent->nrecent, hash) ||
+			(is_reported && !in_middle && !in_recent))
 			continue;
 		fav_store64(list + 8 * (size_t) count++, hash);
-		*excluded += !of_middle || !fav_slices_report(middle, hash);
+		if (in_middle)
+			*excluded += !is_reported && !in_base;
+		else if (in_recent)
+			*excluded += is_reported || !in_base;
 	}
 	return count;
 }
@@ -197,13 +245,16 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 
 	*tombstones = NULL;
 	if (!fits(levels->base, recent, kind) || !fits(levels->middle, recent, kind) ||
-		recent->nslices > 0 || (levels->base != NULL && levels->base->ntombstones > 0))
+		recent->nslices > 0)
 		return FAV_MISMATCH;
+	if (levels->base != NULL)
+		most += levels->base->ntombstones;
 	if (levels->middle != NULL)
 		most += levels->middle->ntombstones;
 	*stack = *recent;
 	stack->params.kind = kind;
-	stack->has_excluded |= levels->middle != NULL && levels->middle->has_excluded;
+	stack->has_excluded |= (levels->middle != NULL && levels->middle->has_excluded) ||
+		(levels->base != NULL && levels->base->has_excluded);
 	stack->ntombstones = 0;
 	status = chain_slices(stack, levels->base);
 	if (status == FAV_OK)
@@ -219,7 +270,7 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 		*tombstones = fav_alloc(most * 8);
 		if (*tombstones == NULL)
 			return FAV_NO_MEMORY;
-		stack->ntombstones = join_tombstones(levels->middle, recent, *tombstones, &excluded);
+		stack->ntombstones = join_tombstones(levels, *tombstones, &excluded);
 		stack->tombstones = *tombstones;
 		fav_count_out(stack, stack->nslices > 0 ? excluded : 0);
 	}

@@ -2,7 +2,7 @@
  * levels.h
  *		Three filters that answer as one: the levels of an attached filter.
  *
- *		base		big, rarely written; built at once from all elements; no tombstones
+ *		base		big, rarely written
  *		middle		what changed since base was built, but for the latest changes
  *		recent		the latest changes, exact: up to 128 hashes, added or excluded
  *
@@ -10,8 +10,9 @@
  * was added; or else, unless recent or middle excludes it, if middle or base reports it.
  *
  * A change writes recent alone.  When recent is full it is pushed into middle.  When
- * middle is full, base is built anew from the elements themselves.  So a write costs what it
- * changes, as in an LSM tree.  No bit of any level is ever cleared.
+ * middle is full, base is built anew: from the elements themselves, without tombstones, or from
+ * a log of the changes if nobody has the elements (a sink).  So a write costs what it changes, as
+ * in an LSM tree.  No bit of middle is ever cleared, and of base only by a sink.
  *
  * Any level may be missing.
  */
@@ -67,8 +68,8 @@ extern void fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *rec
 /*
  * One filter that contains what the three levels contain: slices are chained and lists joined.
  * The result borrows blocks from the levels; the caller frees *tombstones.  FAV_MISMATCH if the
- * levels differ in seed, region size, kind or keep, or if base has lists or middle a recent list,
- * which ours never have.
+ * levels differ in seed, region size, kind or keep, or if recent has slices or another level has
+ * recent hashes, which ours never have.
  */
 extern FavStatus fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones);
 

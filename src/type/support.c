@@ -121,8 +121,8 @@ find_type(const char *name, Oid schema)
 }
 
 /*
- * Is the argument a filter or a bounded set?  Any user may define an operator with our estimator and with other
- * argument types.
+ * Is the argument a filter or a bounded set?  Any user may define an operator with our estimator
+ * and with other argument types.
  */
 static bool
 is_filter(Node *node, Oid function)

@@ -1,0 +1,392 @@
+
+# Citus: attached filters of distributed tables, on a coordinator and two workers, through every
+# kind of statement, shard moves and splits under writers, a new node, and the failure of a
+# worker.
+#
+# Skipped where Citus is not installed; sql/attach_shards covers the shard logic without it.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use FavTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+chomp(my $share = `pg_config --sharedir`);
+plan skip_all => 'Citus is not installed' unless -f "$share/extension/citus.control";
+
+my $conf = q{
+shared_preload_libraries = 'citus'
+citus.node_conninfo = 'sslmode=prefer'
+citus.shard_count = 4
+max_connections = 100
+max_prepared_transactions = 50
+max_worker_processes = 20
+max_wal_senders = 20
+max_replication_slots = 20
+wal_level = logical
+};
+my $users = 300;
+
+sub start_citus
+{
+	my ($name) = @_;
+	my $node = start_node($name, bare => 1, init => { allows_streaming => 1 }, conf => $conf);
+
+	$node->append_conf('postgresql.conf', "wal_level = logical\ncitus.local_hostname = '" . $node->host . "'\n");
+	# some minor releases let only listed plugins decode
+	$node->append_conf('postgresql.conf', "output_plugin_libraries = 'citus, pgoutput'\n")
+	  if $node->safe_psql('postgres', q{SELECT count(*) FROM pg_settings WHERE name = 'output_plugin_libraries'});
+	$node->restart;
+	$node->safe_psql('postgres', 'CREATE EXTENSION citus');
+	return $node;
+}
+
+my $coordinator = start_citus('coordinator');
+my @workers = map { start_citus("worker_$_") } 1 .. 2;
+
+sub address
+{
+	my ($node) = @_;
+
+	return "'" . $node->host . "', " . $node->port;
+}
+
+sub run
+{
+	my ($sql, $node) = @_;
+
+	return ($node // $coordinator)->safe_psql('postgres', $sql);
+}
+
+sub fails_with
+{
+	my ($sql, $pattern, $what, $node) = @_;
+	my ($status, $out, $error) = ($node // $coordinator)->psql('postgres', $sql);
+
+	isnt($status, 0, "$what: refused");
+	like($error, $pattern, "$what: says why");
+	return;
+}
+
+# All shards, where they are now.
+sub agree
+{
+	my ($what, $table, $name) = @_;
+	my $arguments = $name ? "'%s', '$name'" : q{'%s'};
+
+	$table //= 'hidden_posts';
+	is( run(qq{
+SELECT bool_and(success), sum((result::json ->> 'missing')::int), sum((result::json ->> 'stale')::int) FROM run_command_on_placements(
+	'$table', \$\$SELECT row_to_json(v) FROM fav_verify($arguments) v\$\$)}), 't|0|0', $what);
+	return;
+}
+
+run("SELECT citus_set_coordinator_host(" . address($coordinator) . ")");
+run("SELECT citus_add_node(" . address($_) . ")") foreach @workers;
+my $version = run('SELECT citus_version()');
+note($version);
+
+# ---------------------------------------------------------------------------------
+# The type and its aggregates
+# ---------------------------------------------------------------------------------
+
+run('CREATE EXTENSION fav');
+is(run(q{SELECT string_agg(result, ' ') FROM run_command_on_workers('SELECT fav_contains(fav_add(NULL, 7), 7)')}), 't t', 'the extension is on all nodes');
+run(q{
+CREATE TABLE posts (id bigint PRIMARY KEY, topic int);
+SELECT create_reference_table('posts');
+CREATE TABLE spread (id bigint PRIMARY KEY, topic int);
+SELECT create_distributed_table('spread', 'id', colocate_with => 'none');
+INSERT INTO posts SELECT i, i % 10 FROM generate_series(1, 3000) i;
+INSERT INTO spread SELECT * FROM posts;
+CREATE TABLE hidden_posts (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+SELECT create_distributed_table('hidden_posts', 'user_id', colocate_with => 'none');
+INSERT INTO hidden_posts SELECT u, (u * 7 + p * 13) % 3000 FROM generate_series(1, 40) u, generate_series(1, 200) p});
+my $bytes = q{SELECT md5(string_agg(f::bytea, '' ORDER BY user_id)) FROM (SELECT user_id, fav_agg(post_id) AS f FROM %s GROUP BY user_id) s};
+run('CREATE TABLE local_pairs AS SELECT * FROM hidden_posts');
+is(run(sprintf($bytes, 'hidden_posts')), run(sprintf($bytes, 'local_pairs')), 'fav_agg by the distribution column: the bytes of one server');
+like(run('EXPLAIN (VERBOSE) SELECT user_id, fav_agg(post_id) FROM hidden_posts GROUP BY user_id'), qr/Query: SELECT user_id, (public\.)?fav_agg\(post_id\)/, 'made on the workers');
+is(run('SELECT md5(fav_agg(post_id)::bytea) FROM hidden_posts'), run('SELECT md5(fav_agg(post_id)::bytea) FROM local_pairs'), 'fav_agg over all nodes: the bytes of one server');
+run(q{
+CREATE TABLE filters (user_id bigint PRIMARY KEY, filter fav);
+SELECT create_distributed_table('filters', 'user_id', colocate_with => 'hidden_posts');
+INSERT INTO filters SELECT user_id, fav_agg(post_id) FROM hidden_posts GROUP BY user_id});
+is(run('SELECT count(*) FROM hidden_posts JOIN filters USING (user_id) WHERE NOT fav_contains(filter, post_id)'), 0, 'INSERT ... SELECT into a colocated table: nothing is missing');
+run('CREATE TABLE united AS SELECT fav_union_agg(filter) AS filter FROM filters');
+is(run('SELECT count(*) FROM united, local_pairs WHERE NOT fav_contains(filter, post_id)'), 0, 'fav_union_agg over all nodes');
+
+# ---------------------------------------------------------------------------------
+# Attaching
+# ---------------------------------------------------------------------------------
+
+fails_with(q{SELECT fav_attach('hidden_posts', 'post_id', 'user_id')}, qr/is distributed by column "user_id", not by "post_id"/, 'a key that is not the distribution column');
+fails_with(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id', share => 10)}, qr/cannot share filters/, 'shared filters');
+fails_with(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id')}, qr/this is not the coordinator/, 'attaching on a worker', $workers[0]);
+fails_with(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT fav_attach('hidden_posts', 'user_id', 'post_id')}, qr/at READ COMMITTED only/, 'REPEATABLE READ');
+run(q{CREATE TABLE parts (k int, e int, PRIMARY KEY (k, e)) PARTITION BY RANGE (e); SELECT create_distributed_table('parts', 'k')});
+fails_with(q{SELECT fav_attach('parts', 'k', 'e')}, qr/has partitions/, 'partitions');
+run(q{CREATE TABLE lonely (k int, e int, PRIMARY KEY (k, e)); SELECT citus_add_local_table_to_metadata('lonely')});
+fails_with(q{SELECT fav_attach('lonely', 'k', 'e')}, qr/in a way that filters cannot follow/, 'a local table that Citus knows');
+is(run(q{SELECT count(*) FROM pg_class WHERE relname LIKE '%_fav%levels'}), 0, 'nothing was made by what was refused');
+
+run(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id')});
+agree('attached: filters agree with their source');
+is(run('SELECT source, levels, complete, active FROM fav_attachments'), 'hidden_posts|hidden_posts_fav_levels|t|t', 'the coordinator lists the attachment');
+is(run('SELECT source, levels, complete, active FROM fav_attachments', $workers[0]), 'hidden_posts|hidden_posts_fav_levels|t|t', 'and so does a worker');
+fails_with(q{SELECT fav_verify('hidden_posts')}, qr/is distributed.*run_command_on_placements/s, 'verifying the whole table at once');
+
+# reading: a router query, a reference table, posts that are distributed otherwise
+my $page = q{SELECT array_agg(id ORDER BY id) FROM %s p WHERE topic = 3 AND NOT fav_contains(%s, p.id)};
+my $filter = q{(SELECT filter FROM hidden_posts_fav WHERE user_id = 7)};
+foreach my $table ('posts', 'spread')
+{
+	my $got = run(sprintf($page, $table, $filter));
+	is(run(qq{SELECT count(*) FROM hidden_posts WHERE user_id = 7 AND post_id = ANY ('$got')}), 0, "a page of $table has nothing that is hidden");
+	cmp_ok(run("SELECT cardinality('$got'::bigint[])"), '>', 200, 'and most of the rest');
+}
+is( run(q{
+SELECT count(*) FROM hidden_posts h JOIN hidden_posts_fav_levels l USING (user_id) WHERE NOT fav_contains(l.base, l.middle, l.recent, h.post_id)}),
+	0, 'a join with the levels finds everything');
+
+# ---------------------------------------------------------------------------------
+# Statements
+# ---------------------------------------------------------------------------------
+
+run(q{INSERT INTO hidden_posts VALUES (3, 100001); DELETE FROM hidden_posts WHERE user_id = 3 AND post_id = 100001});
+run(q{INSERT INTO hidden_posts SELECT u, p FROM generate_series(1, 60) u, generate_series(4001, 4150) p});
+agree('router and multi-shard statements');
+run("COPY hidden_posts FROM stdin;\n" . join('', map { "$_\t5000\n$_\t5001\n" } 1 .. 80) . "\\.\n");
+run(q{
+DELETE FROM hidden_posts WHERE post_id BETWEEN 4010 AND 4020;
+UPDATE hidden_posts SET post_id = post_id + 10000 WHERE post_id BETWEEN 4030 AND 4040;
+INSERT INTO hidden_posts VALUES (1, 5000) ON CONFLICT (user_id, post_id) DO UPDATE SET post_id = 6000;
+INSERT INTO hidden_posts SELECT user_id, post_id + 20000 FROM hidden_posts WHERE post_id > 5000});
+agree('COPY, DELETE, UPDATE, ON CONFLICT, INSERT ... SELECT');
+run(q{
+CREATE TABLE staging (user_id bigint, post_id bigint);
+SELECT create_distributed_table('staging', 'user_id', colocate_with => 'hidden_posts');
+INSERT INTO staging SELECT u, p FROM generate_series(1, 90) u, generate_series(4100, 4170) p;
+MERGE INTO hidden_posts h USING staging s ON h.user_id = s.user_id AND h.post_id = s.post_id
+	WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.user_id, s.post_id)});
+agree('MERGE');
+run(qq{
+CREATE TABLE users (id bigint PRIMARY KEY);
+SELECT create_distributed_table('users', 'id', colocate_with => 'hidden_posts');
+INSERT INTO users SELECT generate_series(1, $users);
+ALTER TABLE hidden_posts ADD CONSTRAINT of_user FOREIGN KEY (user_id) REFERENCES users ON DELETE CASCADE;
+DELETE FROM users WHERE id BETWEEN 10 AND 20;
+DELETE FROM users WHERE id = 5;
+INSERT INTO users VALUES (5);
+INSERT INTO users SELECT generate_series(10, 20)});
+agree('cascades');
+is( run(q{
+BEGIN;
+INSERT INTO hidden_posts VALUES (1, 777777);
+SAVEPOINT s;
+DELETE FROM hidden_posts WHERE user_id = 1;
+ROLLBACK TO s;
+SELECT filter @> 777777 FROM hidden_posts_fav WHERE user_id = 1;
+DELETE FROM hidden_posts WHERE user_id = 1 AND post_id = 777777;
+SELECT filter @> 777777 FROM hidden_posts_fav WHERE user_id = 1;
+ROLLBACK}), "t\nf", 'within a transaction the filter is true after each statement');
+run(q{INSERT INTO hidden_posts SELECT u, p FROM generate_series(1, 60) u, generate_series(7001, 7020) p; DELETE FROM hidden_posts WHERE post_id = 7010}, $workers[1]);
+agree('statements on a worker');
+run(q{BEGIN; INSERT INTO hidden_posts VALUES (1, 1234); TRUNCATE hidden_posts; INSERT INTO hidden_posts SELECT u, p FROM generate_series(1, 60) u, generate_series(1, 140) p; COMMIT});
+agree('TRUNCATE');
+run(q{TRUNCATE hidden_posts}, $workers[0]);
+is(run('SELECT count(*) FROM hidden_posts_fav_levels'), 0, 'TRUNCATE on a worker');
+run(q{INSERT INTO hidden_posts SELECT u, p FROM generate_series(1, 60) u, generate_series(1, 140) p});
+
+# ---------------------------------------------------------------------------------
+# Other kinds of tables, and owners
+# ---------------------------------------------------------------------------------
+
+run(q{
+CREATE TABLE everywhere (k int, e int, PRIMARY KEY (k, e));
+SELECT create_reference_table('everywhere');
+INSERT INTO everywhere SELECT i % 10, i FROM generate_series(1, 2000) i;
+SELECT fav_attach('everywhere', 'k', 'e'), fav_attach('everywhere', 'k', 'e', share => 5, name => 'shared');
+INSERT INTO everywhere SELECT i % 10, i FROM generate_series(2001, 3000) i;
+DELETE FROM everywhere WHERE e % 7 = 0});
+agree('a reference table', 'everywhere', 'everywhere_fav');
+agree('a reference table with shared filters', 'everywhere', 'shared');
+run(q{
+SET citus.enable_schema_based_sharding = on;
+CREATE SCHEMA tenant;
+CREATE TABLE tenant.pairs (k int, e text, PRIMARY KEY (k, e));
+INSERT INTO tenant.pairs SELECT i % 10, i FROM generate_series(1, 2000) i;
+SELECT fav_attach('tenant.pairs', 'k', 'e');
+INSERT INTO tenant.pairs SELECT i % 10, i FROM generate_series(2001, 3000) i;
+DELETE FROM tenant.pairs WHERE k = 3});
+agree('a table of a distributed schema', 'tenant.pairs');
+run(q{
+CREATE ROLE alice LOGIN;
+CREATE ROLE bob LOGIN;
+GRANT CREATE ON SCHEMA public TO alice;
+SET ROLE alice;
+CREATE TABLE of_alice (k int, e int, PRIMARY KEY (k, e));
+SELECT create_distributed_table('of_alice', 'k');
+SELECT fav_attach('of_alice', 'k', 'e');
+GRANT SELECT, INSERT, DELETE ON of_alice TO bob;
+SET ROLE bob;
+INSERT INTO of_alice SELECT i % 20, i FROM generate_series(1, 4000) i;
+DELETE FROM of_alice WHERE e = 77});
+agree('an owner who is no superuser, and a writer without rights on the filters', 'of_alice');
+run('SET ROLE alice; SELECT fav_detach(\'of_alice\')');
+is(run(q{SELECT sum(result::int) FROM run_command_on_all_nodes($$SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'of_alice_fav%'$$)}), 0, 'detached on all nodes');
+
+# ---------------------------------------------------------------------------------
+# Moves, splits, new nodes, all under writers
+# ---------------------------------------------------------------------------------
+
+my $scripts = PostgreSQL::Test::Utils::tempdir();
+append_to_file("$scripts/one.sql", qq{
+\\set u random(1, $users)
+\\set p random(1, 1000)
+INSERT INTO hidden_posts VALUES (:u, :p) ON CONFLICT DO NOTHING;
+DELETE FROM hidden_posts WHERE user_id = :u AND post_id BETWEEN :p + 3 AND :p + 5;
+});
+append_to_file("$scripts/many.sql", q{
+\set p random(1001, 2000)
+INSERT INTO hidden_posts SELECT u, :p FROM generate_series(1, 20) u ON CONFLICT DO NOTHING;
+});
+my ($transactions, $writers, $output, $errors) = (0);
+
+sub start_writers
+{
+	($output, $errors) = ('', '');
+	$writers = run_in_background(
+		[ 'pgbench', '-n', '-c', 4, '-T', 600, '-P', 1, '--max-tries', 100, '-f', "$scripts/one.sql\@20", '-f', "$scripts/many.sql\@1", '-h', $coordinator->host, '-p', $coordinator->port, 'postgres' ],
+		\$output, \$errors);
+	return;
+}
+
+sub end_writers
+{
+	$writers->signal('INT');
+	eval { $writers->finish };
+	$transactions += $_ foreach $errors =~ /^progress: [\d.]+ s, ([\d.]+) tps/mg;
+	return;
+}
+
+sub stop_writers
+{
+	my ($what) = @_;
+
+	sleep 1;
+	end_writers();
+	# Citus itself may end a statement whose shard is gone
+	unlike($errors, qr/filters|as a shard of/, "$what: the filters stopped no writer");
+	return;
+}
+
+my %ports = ($workers[0]->port => $workers[1], $workers[1]->port => $workers[0]);
+
+sub placements
+{
+	return map { [ split /\|/ ] } split /\n/,
+	  run(q{SELECT shardid, nodename, nodeport FROM citus_shards WHERE table_name = 'hidden_posts'::regclass ORDER BY shardid});
+}
+
+foreach my $mode ('force_logical', 'block_writes')
+{
+	start_writers();
+	foreach my $shard ((placements())[ 0, 1 ])
+	{
+		my ($id, $host, $port) = @$shard;
+		run("SELECT citus_move_shard_placement($id, '$host', $port, " . address($ports{$port}) . ", shard_transfer_mode => '$mode')");
+	}
+	stop_writers("moves, $mode");
+	agree("moves, $mode");
+
+	# To other nodes: by logical replication, Citus 13.2 loses its way under updates of any table
+	# if a new shard is on the node of the old one.
+	start_writers();
+	my ($id, undef, $port) = @{ (placements())[2] };
+	my $node = 'nodeport = ' . $ports{$port}->port;
+	run(qq{
+SELECT citus_split_shard_by_split_points($id, ARRAY[((shardminvalue::bigint + shardmaxvalue::bigint) / 2)::text], ARRAY(SELECT nodeid FROM pg_dist_node, generate_series(1, 2) WHERE $node), '$mode')
+FROM pg_dist_shard WHERE shardid = $id});
+	stop_writers("split, $mode");
+	agree("split, $mode");
+	run("SELECT isolate_tenant_to_new_shard('hidden_posts', " . ($mode eq 'block_writes' ? 8 : 7) . ", 'CASCADE', shard_transfer_mode => '$mode')");
+	run(q{INSERT INTO hidden_posts SELECT u, 3001 FROM generate_series(1, 60) u ON CONFLICT DO NOTHING; DELETE FROM hidden_posts WHERE post_id = 3001 AND user_id % 2 = 0});
+	agree("a tenant of its own, $mode");
+}
+
+push @workers, start_citus('worker_3');
+start_writers();
+run("SELECT citus_add_node(" . address($workers[2]) . ")");
+run(q{SELECT rebalance_table_shards('hidden_posts', shard_transfer_mode => 'force_logical')});
+stop_writers('a new node');
+agree('a new node');
+cmp_ok(run("SELECT count(*) FROM citus_shards WHERE table_name = 'hidden_posts'::regclass AND nodeport = " . $workers[2]->port), '>', 1, 'it has shards');
+is(run('SELECT bool_and(active AND complete), count(*) FROM fav_attachments', $workers[2]), 't|4', 'and lists the attachments');
+run(q{INSERT INTO hidden_posts SELECT u, 3002 FROM generate_series(1, 60) u}, $workers[2]);
+agree('statements there');
+
+# ---------------------------------------------------------------------------------
+# Maintenance
+# ---------------------------------------------------------------------------------
+
+start_writers();
+run(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id', name => 'later', build => false)});
+is(run(q{SELECT complete, active FROM fav_attachments WHERE levels = 'later_levels'::regclass}), 'f|t', 'attached without filters');
+run(q{CALL fav_build('hidden_posts', 'later')});
+stop_writers('a build');
+agree('a build', 'hidden_posts', 'later');
+is(run(q{SELECT filter, complete, active FROM fav_attachments WHERE levels = 'later_levels'::regclass}), 'later|t|t', 'complete now');
+run(q{DELETE FROM later_levels WHERE user_id < 20; CALL fav_build('hidden_posts', 'later', rebuild => true)});
+agree('a rebuild', 'hidden_posts', 'later');
+run(q{DELETE FROM later_levels WHERE user_id < 20});
+is(run(q{SELECT bool_and(success) FROM run_command_on_placements('hidden_posts', $$SELECT fav_rebuild('%s', name => 'later')$$)}), 't', 'a rebuild of each shard');
+agree('rebuilt', 'hidden_posts', 'later');
+run(q{SELECT fav_detach('hidden_posts', 'later')});
+
+# names lead nowhere: writes fail
+run('ALTER TABLE hidden_posts_fav_levels RENAME TO elsewhere');
+fails_with('INSERT INTO hidden_posts VALUES (1, 999999)', qr/are not here/, 'a levels table that was renamed');
+run('ALTER TABLE elsewhere RENAME TO hidden_posts_fav_levels');
+run('ALTER TABLE hidden_posts RENAME TO pairs; INSERT INTO pairs VALUES (1, 999999); ALTER TABLE pairs RENAME TO hidden_posts');
+agree('renamed and back');
+
+# attached before it is distributed
+run(q{CREATE TABLE early (k int, e int, PRIMARY KEY (k, e)); SELECT fav_attach('early', 'k', 'e')});
+foreach my $unsafe ('off', 'on')
+{
+	fails_with("SET citus.enable_unsafe_triggers = $unsafe; SELECT create_distributed_table('early', 'k')", qr/has triggers|does not exist/, "distributing an attached table, unsafe triggers $unsafe");
+}
+run('INSERT INTO early VALUES (1, 1)');
+is(run(q{SELECT missing FROM fav_verify('early')}), 0, 'it stays as it was');
+
+# ---------------------------------------------------------------------------------
+# A worker fails
+# ---------------------------------------------------------------------------------
+
+my $failing = $workers[1];
+$failing->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($failing, 'backup', has_streaming => 1);
+$standby->start;
+start_writers();
+sleep 2;
+$failing->stop('immediate');
+end_writers();
+$standby->promote;
+run('SELECT citus_update_node(nodeid, ' . address($standby) . ') FROM pg_dist_node WHERE nodeport = ' . $failing->port);
+run('SELECT recover_prepared_transactions()');
+agree('after a failover');
+run(q{INSERT INTO hidden_posts SELECT u, p FROM generate_series(1, 60) u, generate_series(8001, 8050) p; DELETE FROM hidden_posts WHERE post_id = 8010});
+agree('and it goes on');
+figures(int($transactions) . " transactions of writers beside moves, splits, builds, a new node and a failure ($version)");
+
+foreach my $node ($coordinator, @workers, $standby)
+{
+	unlike(slurp_file($node->logfile), qr/PANIC|TRAP:|terminated by signal/, $node->name . ': nothing died');
+	$node->stop if $node != $failing;
+}
+done_testing();
