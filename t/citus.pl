@@ -236,8 +236,33 @@ SET ROLE bob;
 INSERT INTO of_alice SELECT i % 20, i FROM generate_series(1, 4000) i;
 DELETE FROM of_alice WHERE e = 77});
 agree('an owner who is no superuser, and a writer without rights on the filters', 'of_alice');
-run('SET ROLE alice; SELECT fav_detach(\'of_alice\')');
+run(q{SET ROLE alice; SELECT fav_detach('of_alice')});
 is(run(q{SELECT sum(result::int) FROM run_command_on_all_nodes($$SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'of_alice_fav%'$$)}), 0, 'detached on all nodes');
+
+run(q{SET ROLE alice; SELECT fav_attach('of_alice', 'k', 'e', build => false)});
+run(q{SET ROLE alice; CALL fav_build('of_alice')});
+agree('the owner builds filters', 'of_alice');
+run(q{SET ROLE alice; SELECT fav_detach('of_alice')});
+run(q{
+SET citus.shard_replication_factor = 2;
+CREATE TABLE doubled (k int, e text, PRIMARY KEY (k, e));
+SELECT create_distributed_table('doubled', 'k');
+INSERT INTO doubled SELECT i % 50, i FROM generate_series(1, 5000) i;
+SELECT fav_attach('doubled', 'k', 'e');
+INSERT INTO doubled SELECT i % 50, i FROM generate_series(5001, 9000) i;
+DELETE FROM doubled WHERE e::int % 5 = 0});
+agree('two copies of each shard', 'doubled');
+run(q{SELECT fav_detach('doubled')});
+my $long = q{"My schema"."A ""very"" long name of a table with hidden posts in it, 12345"};
+run(qq{
+CREATE SCHEMA "My schema";
+CREATE TABLE $long ("User" bigint, "Post" bigint, PRIMARY KEY ("User", "Post"));
+SELECT create_distributed_table('$long', 'User');
+SELECT fav_attach('$long', 'User', 'Post');
+INSERT INTO $long SELECT i % 50, i FROM generate_series(1, 5000) i;
+DELETE FROM $long WHERE "Post" % 5 = 0});
+agree('names that Citus shortens', $long);
+run(qq{SELECT fav_detach('$long')});
 
 # ---------------------------------------------------------------------------------
 # Moves, splits, new nodes, all under writers
