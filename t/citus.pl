@@ -127,6 +127,7 @@ fails_with(q{SELECT fav_attach('hidden_posts', 'post_id', 'user_id')}, qr/is dis
 fails_with(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id', share => 10)}, qr/cannot share filters/, 'shared filters');
 fails_with(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id')}, qr/this is not the coordinator/, 'attaching on a worker', $workers[0]);
 fails_with(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT fav_attach('hidden_posts', 'user_id', 'post_id')}, qr/at READ COMMITTED only/, 'REPEATABLE READ');
+fails_with(q{SELECT fav_sink('hidden_posts', 'user_id', 'post_id')}, qr/a distributed table cannot be a sink/, 'a sink');
 run(q{CREATE TABLE parts (k int, e int, PRIMARY KEY (k, e)) PARTITION BY RANGE (e); SELECT create_distributed_table('parts', 'k')});
 fails_with(q{SELECT fav_attach('parts', 'k', 'e')}, qr/has partitions/, 'partitions');
 run(q{CREATE TABLE lonely (k int, e int, PRIMARY KEY (k, e)); SELECT citus_add_local_table_to_metadata('lonely')});
