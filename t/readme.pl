@@ -2,7 +2,8 @@
 #
 # The test runs each block of ```sql; a block of ```text right after it is the expected output of
 # psql -At.  The blocks of a document share one session in a database of their own.  The test
-# always runs README.md, and a document in docs/ if it has the line "<!-- tested -->".
+# always runs README.md, and a document in docs/ if it has the line "<!-- tested -->"; with
+# "<!-- tested with vector -->" only if that extension is installed.
 
 use strict;
 use warnings;
@@ -13,7 +14,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $root = dirname(__FILE__) . '/..';
-my @documents = grep { -e $_ && (basename($_) eq 'README.md' || slurp_file($_) =~ /^<!-- tested -->$/m) }
+my @documents = grep { -e $_ && (basename($_) eq 'README.md' || slurp_file($_) =~ /^<!-- tested(?: with \w+)? -->$/m) }
   ("$root/README.md", sort glob("$root/docs/*.md"));
 
 plan skip_all => 'no documents here' unless @documents;
@@ -69,10 +70,17 @@ foreach my $file (@documents)
 {
 	my $name = basename($file);
 	my $database = lc($name =~ s/\W/_/gr);
+	my ($extension) = slurp_file($file) =~ /^<!-- tested with (\w+) -->$/m;
 	my @examples = examples($file);
 	my $mark = 'end of the example in line';
 	my ($output, $errors) = ('', '');
 
+	if ($extension
+		&& !$node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = '$extension'"))
+	{
+		diag("$name is not tested: please install the extension $extension");
+		next;
+	}
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	$node->psql(
 		$database,

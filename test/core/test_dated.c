@@ -344,6 +344,85 @@ test_bursts(uint32_t keep, uint64_t seed)
 	test_end();
 }
 
+/* The period of element i of n in some order of adding. */
+static int32_t
+ordered_period(const char *order, int64_t i, int64_t n, uint32_t keep, uint64_t *random)
+{
+	int64_t		even = i * (keep + 1) / n;
+
+	if (strcmp(order, "random") == 0)
+		return (int32_t) random_below(random, keep + 1);
+	if (strcmp(order, "late") == 0)
+		return (int32_t) (even - (int64_t) random_below(random, keep / 3 + 1));
+	if (strcmp(order, "descending") == 0)
+		return (int32_t) (keep - even);
+	/* 1.35 times as many in each span as in the one before */
+	return (int32_t) ((fav_delay(keep) + 1) * log(1.0 + 0.35 * (double) i / 80) / log(1.35));
+}
+
+/* Whatever the order of periods is, all elements are taken, and the filter does not become huge. */
+static void
+test_order(const char *order, uint32_t keep, int64_t n)
+{
+	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = keep};
+	int32_t    *periods = malloc((size_t) n * sizeof(int32_t));
+	uint64_t	random = 1;
+	FavEditor	editor;
+	const FavFilter *result;
+	FavMeasure	measure;
+	double		worst = 0.0;
+	int64_t		i;
+
+	test_begin("dated: %lld elements, order %s, keep %u", (long long) n, order, keep);
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < n; i++)
+	{
+		/* some of a period come together */
+		periods[i] = i % 50 == 0 ? ordered_period(order, i, n, keep, &random) : periods[i - 1];
+		CHECK(fav_editor_add_at(&editor, fav_hash_integer(i, 0), periods[i]) == FAV_OK);
+		if (i % 1000 == 999 && i > 5000)
+		{
+			double		bits = 8.0 * (double) fav_size(&editor.filter) / (double) fav_count(&editor.filter);
+
+			worst = bits > worst ? bits : worst;
+		}
+	}
+	fav_editor_finish(&editor, &result);
+	fav_measure(result, &measure);
+	printf("dated: at most %.0f bits per element, error %.3f of the rate\n", worst, measure.error / params.error_rate);
+	CHECK(worst <= 400);
+	CHECK(measure.error <= params.error_rate);
+	for (i = 0; i < n; i++)
+		if (periods[i] + (int64_t) keep >= result->newest)
+			CHECK(fav_editor_contains(&editor, fav_hash_integer(i, 0)));
+	fav_editor_close(&editor);
+	free(periods);
+	test_end();
+}
+
+/* The first span gets its share of the capacity, as far as that can be. */
+static void
+test_capacity(void)
+{
+	static const uint64_t capacities[] = {1000000, FAV_MAX_ELEMENTS};
+	size_t		i;
+
+	test_begin("dated: capacity is for the elements of all spans");
+	for (i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+	{
+		FavParams	params = {.capacity = capacities[i], .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = 1};
+		FavEditor	editor;
+		int64_t		element;
+
+		fav_editor_new(&editor, &params);
+		for (element = 0; element < 10000; element++)
+			CHECK(fav_editor_add_at(&editor, fav_hash_integer(element, 0), 0) == FAV_OK);
+		CHECK(editor.filter.nslices == 1 && fav_size(&editor.filter) > 1000000 && fav_size(&editor.filter) < FAV_MAX_SIZE / 4);
+		fav_editor_close(&editor);
+	}
+	test_end();
+}
+
 /* A small set knows the period of each element, in any order of adding. */
 static void
 test_exact(void)
@@ -537,6 +616,11 @@ main(int argc, char **argv)
 	test_steady(0.01, 15, 1000, 100, 20);
 	test_steady(0.01, 720, 20, 20, 21);
 	test_steady(0.01, 30, 10, 100, 100);
+	test_order("random", 30, 60000);
+	test_order("late", 30, 60000);
+	test_order("descending", 15, 60000);
+	test_order("growing", 30, 300000);
+	test_capacity();
 	test_exact();
 	test_twice();
 	test_refusals();
