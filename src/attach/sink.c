@@ -23,6 +23,8 @@
  *		- An element that is removed while it is in recent may be in a level below, or may be
  *		  reported there by chance.  Nobody knows, so no bit must be cleared: it is excluded.
  *
+ * In a sink that forgets, removing clears no bit anyway.
+ *
  * A filter has one flag for all its tombstones that says whether some are of excluded elements.
  * Where it is set, no bit is cleared for any of them.
  */
@@ -278,7 +280,7 @@ remove_in_recent(FavRow *row, FavEditor *recent, Action action, uint64_t hash)
 	if (action == EXCLUDE)
 		fav_require(fav_editor_exclude(recent, hash));
 	else if (!fav_editor_has_tombstone(recent, hash) && fav_row_reports_below_recent(row, hash))
-		fav_require(was_recent ? fav_editor_exclude(recent, hash) :
+		fav_require(was_recent && !fav_is_dated(&row->recent) ? fav_editor_exclude(recent, hash) :
 					fav_tombstones_add(recent, hash));
 }
 
