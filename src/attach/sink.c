@@ -309,8 +309,8 @@ push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 	append_to_log(log, filter);
 }
 
-/* Push recent and what is added into middle. */
-static void
+/* Push recent and what is added into middle.  False if the view could not stack the levels then. */
+static bool
 push(FavRow *row, const Change *change, FavWritten *levels)
 {
 	FavEditor	middle;
@@ -344,10 +344,16 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 		push_filter(&middle, &log, filter);
 		fav_editor_close(&editor);
 	}
+	if (fav_row_base(row)->filter.nslices + middle.filter.nslices > FAV_MAX_SLICES)
+	{
+		fav_editor_close(&middle);
+		return false;
+	}
 	levels->middle = fav_finish_edit(&middle);
 	SET_VARSIZE(log.data, log.len);
 	levels->log = PointerGetDatum(log.data);
 	levels->part = part;
+	return true;
 }
 
 /* Make all changes on base: those in the log, in recent, and this one. */
@@ -406,11 +412,9 @@ change_levels(FavRow *row, const Change *change, FavWritten *levels)
 		change_recent(row, change, levels);
 		return FAV_QUERY_SET_RECENT;
 	}
-	if (change->action == ADD && count + log_size(row) / 8 <= log_capacity(row))
-	{
-		push(row, change, levels);
+	if (change->action == ADD && count + log_size(row) / 8 <= log_capacity(row) &&
+		push(row, change, levels))
 		return FAV_QUERY_SINK_MIDDLE;
-	}
 	merge(row, change, levels);
 	return FAV_QUERY_SINK_BASE;
 }
