@@ -286,3 +286,14 @@ SELECT k, fav_contains(filter, 1), fav_contains(filter, -1), fav_contains(filter
 SELECT (fav_stats(filter)).seed <> 0 FROM texts_fav LIMIT 1;
 DROP TABLE texts, uuids, bytes, small, texts_fav_levels, uuids_fav_levels, bytes_fav_levels, small_fav_levels, log, pairs, pairs_fav_levels CASCADE;
 DROP FUNCTION found, try_insert, forget, tidy;
+
+-- A base with as many slices as a filter can have: the view can still stack it
+CREATE TABLE chain (user_id bigint, post_id bigint);
+SELECT fav_sink('chain', 'user_id', 'post_id');
+INSERT INTO chain VALUES (1, 1);
+UPDATE chain_fav_levels SET base = fav_union((SELECT fav_agg(i, 0.01, 100000) FROM generate_series(1001, 1200) i),
+	(SELECT fav_union_agg(f) FROM (SELECT fav_agg(n * 10000 + i) AS f FROM generate_series(1, 31) n, generate_series(1, 200 + 60 * n) i GROUP BY n) filters));
+INSERT INTO chain SELECT 1, generate_series(1, 300);
+SELECT (fav_stats(filter)).slices, fav_contains_all(filter, ARRAY(SELECT generate_series(1, 300))) AS new, fav_contains_all(filter, ARRAY(SELECT generate_series(310001, 310200))) AS old FROM chain_fav;
+SELECT fav_detach('chain');
+DROP TABLE chain;

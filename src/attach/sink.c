@@ -23,6 +23,8 @@
  *		- An element that is removed while it is in recent may be in a level below, or may be
  *		  reported there by chance.  Nobody knows, so no bit must be cleared: it is excluded.
  *
+ * In a sink that forgets, removing clears no bit anyway.
+ *
  * A filter has one flag for all its tombstones that says whether some are of excluded elements.
  * Where it is set, no bit is cleared for any of them.
  */
@@ -279,7 +281,7 @@ remove_in_recent(FavRow *row, FavEditor *recent, Action action, uint64_t hash)
 	if (action == EXCLUDE)
 		fav_require(fav_editor_exclude(recent, hash));
 	else if (!fav_editor_has_tombstone(recent, hash) && fav_row_reports_below_recent(row, hash))
-		fav_require(was_recent ? fav_editor_exclude(recent, hash) :
+		fav_require(was_recent && !fav_is_dated(&row->recent) ? fav_editor_exclude(recent, hash) :
 					fav_tombstones_add(recent, hash));
 }
 
@@ -309,8 +311,8 @@ push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 	append_to_log(log, filter);
 }
 
-/* Push recent and what is added into middle. */
-static void
+/* Push recent and what is added into middle.  False if the view could not stack the levels then. */
+static bool
 push(FavRow *row, const Change *change, FavWritten *levels)
 {
 	FavEditor	middle;
@@ -345,10 +347,16 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 		push_filter(&middle, &log, filter);
 		fav_editor_close(&editor);
 	}
+	if (fav_row_base(row)->filter.nslices + middle.filter.nslices > FAV_MAX_SLICES)
+	{
+		fav_editor_close(&middle);
+		return false;
+	}
 	levels->middle = fav_finish_edit(&middle);
 	SET_VARSIZE(log.data, log.len);
 	levels->log = PointerGetDatum(log.data);
 	levels->part = part;
+	return true;
 }
 
 /* Make all changes on base: those in the log, in recent, and this one. */
@@ -407,11 +415,9 @@ change_levels(FavRow *row, const Change *change, FavWritten *levels)
 		change_recent(row, change, levels);
 		return FAV_QUERY_SET_RECENT;
 	}
-	if (change->action == ADD && count + log_size(row) / 8 <= log_capacity(row))
-	{
-		push(row, change, levels);
+	if (change->action == ADD && count + log_size(row) / 8 <= log_capacity(row) &&
+		push(row, change, levels))
 		return FAV_QUERY_SINK_MIDDLE;
-	}
 	merge(row, change, levels);
 	return FAV_QUERY_SINK_BASE;
 }

@@ -285,7 +285,6 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 						  least_to_clear(&filter->params, filter->slices[home].k)))
 		return fav_tombstones_add(editor, hash);
 	fav_count_out(filter, 1);
-	filter->slices[home].elements -= filter->slices[home].elements > 0;
 	editor->changed = true;
 	if (filter->slices[home].bits_set == 0)
 		drop_empty_slices(editor);
@@ -324,19 +323,23 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 	uint32_t	home;
 	FavStatus	status = FAV_OK;
 
-	/*
-	 * An excluded element is absent already, and bits that report it may be another's.  So may
-	 * those that report an element after its slice was forgotten.
-	 */
-	if ((filter->has_excluded || fav_is_dated(filter)) && fav_editor_has_tombstone(editor, hash))
+	/* an excluded element is absent already, and bits that report it may be another's */
+	if (filter->has_excluded && fav_editor_has_tombstone(editor, hash))
 		return FAV_OK;
 	home = fav_find_slice(filter->slices, filter->nslices, region_size, hash);
 	if (home != FAV_NO_SLICE)
 	{
+		/*
+		 * The home of an element of a dated filter may be forgotten, and then bits that report
+		 * it are another's.  So none is cleared.  The tombstone is forgotten with the slice.
+		 */
+		if (fav_is_dated(filter))
+			status = fav_tombstones_add(editor, hash);
 		/* what is in recent need not have a home: a slice may report a false positive */
-		if (!in_recent && fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
+		else if (!in_recent &&
+				 fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
 			return remove_from_slice(editor, home, hash);
-		if (in_recent || !fav_editor_has_tombstone(editor, hash))
+		else if (in_recent || !fav_editor_has_tombstone(editor, hash))
 			status = bury(editor, hash);
 		if (status != FAV_OK)
 			return status;

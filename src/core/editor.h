@@ -38,7 +38,8 @@ extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
 
 /*
  * Remove an element that was added.  Removing what the filter does not contain changes
- * nothing.  Removing what was never added but looks present may clear bits of others.
+ * nothing.  Removing what was never added but looks present may clear bits of others, unless the
+ * filter is dated.
  */
 extern FavStatus fav_editor_remove(FavEditor *editor, uint64_t hash);
 
