@@ -74,6 +74,19 @@ END $$;
 BEGIN;
 INSERT INTO seen VALUES (4, 8);
 ROLLBACK;
+-- ... a statement that fails when it has collected some rows
+DO $$
+BEGIN
+	INSERT INTO seen SELECT 4, 10 / (14 - n) FROM generate_series(11, 14) n;
+EXCEPTION WHEN division_by_zero THEN
+	NULL;
+END $$;
+BEGIN;
+SAVEPOINT s;
+INSERT INTO seen SELECT 4, 10 / (14 - n) FROM generate_series(11, 14) n;
+ROLLBACK TO s;
+INSERT INTO seen VALUES (4, 9);
+COMMIT;
 SELECT user_id, n FROM seen_fav, generate_series(1, 10) n WHERE user_id > 3 AND fav_contains(filter, n) ORDER BY 1, 2;
 
 -- ... a statement within a statement: each inserts, and those that end badly are caught

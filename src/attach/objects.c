@@ -287,7 +287,8 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 				 (int64) attachment->params.seed);
 	int			i;
 
-	definition = attachment->is_sink ? psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
+	definition = attachment->is_sink ?
+		psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
 				 attachment->keep) :
 		psprintf("fav_recent%s, %d)", definition, attachment->share);
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"

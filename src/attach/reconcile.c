@@ -287,7 +287,8 @@ find_changes(FavKey *key, bool look_below)
 		uint64_t	hash = key->present.values[i];
 
 		if (!recent_contains(recent, hash) &&
-			!(look_below && !recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
+			!(look_below && !recent_excludes(recent, hash) &&
+			  fav_row_reports_below_recent(&key->row, hash)))
 			fav_append_hash(&key->add, hash);
 	}
 	for (i = 0; i < key->absent.count; i++)
@@ -304,7 +305,9 @@ find_changes(FavKey *key, bool look_below)
 static uint64
 recent_count(const FavKey *key)
 {
-	return key->row.recent.nrecent + key->row.recent.ntombstones + key->add.count + key->exclude.count;
+	const FavFilter *recent = &key->row.recent;
+
+	return recent->nrecent + recent->ntombstones + key->add.count + key->exclude.count;
 }
 
 static uint64
@@ -462,7 +465,9 @@ rebuild(FavKey *key)
 static bool
 is_ours(const FavKey *key)
 {
-	return key->row.recent.nslices == 0 && key->row.recent.params.seed == key->row.attachment->params.seed;
+	const FavFilter *recent = &key->row.recent;
+
+	return recent->nslices == 0 && recent->params.seed == key->row.attachment->params.seed;
 }
 
 /* False if this takes a lock, and there is none. */
