@@ -16,7 +16,7 @@ type = compare edit elements expanded functions io stats support union
 aggregate = agg hashset state union
 cache = bounded functions
 attach = attach attachment build cache collect columns definition levels list mapping objects \
-	owner progress queries rebuild reconcile rows shards sink verify
+	owner progress queries rebuild reconcile remove rows shards sink verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

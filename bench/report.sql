@@ -148,6 +148,16 @@ CREATE VIEW targets AS
 		ratio('shared, build', ids, size, 'INSERT ... GROUP BY', 'fav_build'), NULL, 0.7, size
 	FROM medians WHERE section = 'shared, build' AND contender = 'fav_build'
 	UNION ALL
+	SELECT 25, contender || ', WAL, ' || size_name(size), 'of 50 rows with a primary key', value / med('sink, WAL', '', size, 'rows'), 0.5, NULL, size
+	FROM medians WHERE section = 'sink, WAL' AND contender LIKE 'sink%'
+	UNION ALL
+	SELECT 26, contender || ', page view, ' || size_name(size), 'time, of 50 rows with a primary key', value / med('sink, page view', '', size, 'rows'), 1, NULL, size
+	FROM medians WHERE section = 'sink, page view' AND contender LIKE 'sink%'
+	UNION ALL
+	SELECT 27, contender || ', page of 500, ' || ids || ', ' || size_name(size), 'pages/s, of an attached filter, likewise',
+		ratio('sink, page of 500', ids, size, contender, 'attached'), NULL, 0.7, size
+	FROM medians WHERE section = 'sink, page of 500' AND contender LIKE 'sink%'
+	UNION ALL
 	SELECT 19, size || ' filters in turn', 'time, of as many probes to one', ratio('turn', '', size, 'many in turn', 'one filter'), 2, NULL, size
 	FROM medians WHERE section = 'turn' AND contender = 'many in turn'
 	UNION ALL

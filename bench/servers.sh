@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # Section servers of bench/run: a router and two servers with half of the users each
 # (postgres_fdw, docs/SCALING.md) next to one server with all of them.  All of them run on this
@@ -6,6 +6,7 @@
 
 server_ports=(5433 5434)
 server_users=2000 pairs_per_user=200
+bulk_post=3000000000
 
 # run_on PORT SQL
 run_on() { PGPORT=$1 sql -c "$2"; }
@@ -18,7 +19,7 @@ fill_server()
 		INSERT INTO posts_of_server SELECT t, t * 500 + i FROM generate_series(0, 99) t, generate_series(0, 499) i;
 		CREATE TABLE parent (user_id bigint) PARTITION BY HASH (user_id);
 		CREATE TABLE pairs (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
-		INSERT INTO pairs SELECT u, (u * 31 + p * 97) % 50000 FROM generate_series(1, $server_users) u, generate_series(1, $pairs_per_user) p WHERE $2 ON CONFLICT DO NOTHING;
+		INSERT INTO pairs SELECT u, (u * 31 + p * 97) % 50000 FROM generate_series(1::bigint, $server_users) u, generate_series(1, $pairs_per_user) p WHERE $2 ON CONFLICT DO NOTHING;
 		SELECT fav_attach('pairs', 'user_id', 'post_id');" >/dev/null
 	run_on "$1" 'VACUUM ANALYZE posts_of_server, pairs, pairs_fav_levels'
 }
@@ -85,21 +86,22 @@ INSERT INTO %s VALUES (:u, :p) ON CONFLICT DO NOTHING;'
 			pages 'servers, INSERT' '' "$server_users" 'through the router' 2 "$(printf "$write" router.pairs)"
 			both 'servers, INSERT' 'two servers, asked directly' "$(printf "$write" pairs)"
 		}
-		bulk_rows 'one server' 5432 pairs "$round"
-		bulk_rows 'through the router, batch_size 1000' 5432 router.pairs "$round"
-		bulk_rows 'one of two servers, asked directly' "${server_ports[0]}" pairs "$round"
+		bulk_rows 'one server' 5432 pairs
+		bulk_rows 'through the router, batch_size 1000' 5432 router.pairs
+		bulk_rows 'one of two servers, asked directly' "${server_ports[0]}" pairs
 	done
 	stop_cluster home_0
 	stop_cluster home_1
 }
 
-# bulk_rows CONTENDER PORT TABLE ROUND: rows/s of one statement of 20,000 rows, sorted by user.
+# bulk_rows CONTENDER PORT TABLE: rows/s of one statement of 20,000 rows, sorted by user.
 bulk_rows()
 {
 	local began ended
 
+	bulk_post=$((bulk_post + 1000))
 	began=$(date +%s%N)
-	run_on "$2" "INSERT INTO $3 SELECT u, 3000000000 + $4 * 1000 + p FROM generate_series(1, 1000) u, generate_series(1, 20) p ORDER BY 1, 2"
+	run_on "$2" "INSERT INTO $3 SELECT u, $bulk_post + p FROM generate_series(1, 1000) u, generate_series(1, 20) p ORDER BY 1, 2"
 	ended=$(date +%s%N)
 	record 'servers, bulk' '' "$server_users" "$1" "20000 * 1e9 / ($ended - $began)"
 }

@@ -217,6 +217,16 @@ SELECT found(11, 1, 2);
 INSERT INTO seen VALUES (11, 2);
 SELECT found(11, 1, 1), found(11, 2, 2);
 
+-- an excluded element that no level reports is added again, also among many
+CREATE TABLE again(k int, e bigint);
+SELECT fav_sink('again', 'k', 'e', error_rate => 0.000001);
+INSERT INTO again SELECT 1, n FROM generate_series(1, 20000) n;
+SELECT fav_remove('again', '1', ARRAY[30001, 30002], exclude => true);
+INSERT INTO again SELECT 1, n FROM generate_series(20001, 20200) n;
+INSERT INTO again SELECT 1, n FROM generate_series(30001, 30200) n;
+SELECT count(*) AS missing FROM generate_series(30001, 30200) n WHERE NOT fav_contains((SELECT filter FROM again_fav WHERE k = 1), n);
+SELECT fav_detach('again');
+
 -- errors of fav_remove
 SELECT fav_remove('seen', '1', ARRAY['x']);
 SELECT fav_remove('seen', 'x', ARRAY[1]);

@@ -298,6 +298,10 @@ extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 
 /* sink.c: the filters of a sink */
 extern void fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes);
+extern void fav_remove_from_sink(FavAttachment *attachment, Datum filter_key,
+								 const FavHashes *hashes, bool exclude);
+
+/* remove.c: fav_remove */
 extern void fav_refuse_sink(const FavAttachment *attachment, const char *function);
 
 /* collect.c: the triggers */

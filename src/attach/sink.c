@@ -30,14 +30,9 @@
 
 #include "access/detoast.h"
 #include "access/xact.h"
-#include "catalog/pg_class.h"
 #include "core/dated.h"
 #include "core/levels.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
-#include "utils/acl.h"
-#include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -51,8 +46,12 @@
  */
 #define CAPACITY_FACTOR		50.0
 
-/* Middle has one slice, which takes half of its share; base takes FAV_BASE_ERROR_SHARE. */
+/*
+ * Base takes FAV_BASE_ERROR_SHARE.  Middle has one slice, perhaps two, which take less than two
+ * thirds of its share; one that forgets may have many.
+ */
 #define MIDDLE_ERROR_SHARE	0.3
+#define DATED_MIDDLE_ERROR_SHARE	0.2
 
 /* A base of fewer bytes is written each time: a middle would not be cheaper. */
 #define MIDDLE_MIN_BASE		4096
@@ -61,7 +60,6 @@
 #define LOG_PREFIX			sizeof(uint32)
 
 PG_FUNCTION_INFO_V1(fav_period);
-PG_FUNCTION_INFO_V1(fav_remove);
 
 typedef enum Action
 {
@@ -213,9 +211,12 @@ append_to_log(StringInfo log, const FavFilter *filter)
 	log->len += (int) (LOG_PREFIX + size);
 }
 
-/* Make all changes in `filter` on base. */
+/*
+ * Make all changes in `filter` on a level below.  Bits are only cleared in base, which has every
+ * element that was removed.
+ */
 static void
-replay(FavEditor *base, const FavFilter *filter)
+replay(FavEditor *level, const FavFilter *filter, bool is_base)
 {
 	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
@@ -223,14 +224,14 @@ replay(FavEditor *base, const FavFilter *filter)
 	/* oldest first */
 	fav_recent_periods(filter, periods);
 	for (i = filter->nrecent; i-- > 0;)
-		fav_require(fav_editor_add_at(base, fav_load64(filter->recent + 8 * (size_t) i),
+		fav_require(fav_editor_add_at(level, fav_load64(filter->recent + 8 * (size_t) i),
 									  periods[i]));
 	for (i = filter->ntombstones; i-- > 0;)
 	{
 		uint64_t	hash = fav_load64(filter->tombstones + 8 * (size_t) i);
 
-		fav_require(filter->has_excluded ? fav_editor_exclude(base, hash) :
-					fav_editor_remove(base, hash));
+		fav_require(is_base && !filter->has_excluded ? fav_editor_remove(level, hash) :
+					fav_editor_exclude(level, hash));
 	}
 }
 
@@ -259,7 +260,7 @@ replay_part(const FavRow *row, int part, FavEditor *base)
 			fav_raise_corrupted(&problem);
 		if (!is_recent(row->attachment, &filter))
 			raise_not_ours(row->attachment);
-		replay(base, &filter);
+		replay(base, &filter, true);
 		at += LOG_PREFIX + size;
 	}
 }
@@ -303,7 +304,8 @@ change_recent(FavRow *row, const Change *change, FavWritten *levels)
 static void
 push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 {
-	fav_require(fav_levels_push(middle, filter));
+	replay(middle, filter, false);
+	fav_require(fav_editor_flush(middle));
 	append_to_log(log, filter);
 }
 
@@ -317,8 +319,9 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 	size_t		done;
 	size_t		count;
 
-	open_level(row->attachment, fav_row_middle(row), MIDDLE_ERROR_SHARE, log_capacity(row),
-			   &middle);
+	open_level(row->attachment, fav_row_middle(row),
+			   row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
+			   log_capacity(row), &middle);
 	initStringInfo(&log);
 	appendStringInfoSpaces(&log, VARHDRSZ);
 	if (row->log[part] != FAV_NO_LEVEL)
@@ -361,7 +364,7 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 			   Max(FAV_DEFAULT_CAPACITY, count), &base);
 	for (i = 0; i < FAV_LOG_PARTS; i++)
 		replay_part(row, i, &base);
-	replay(&base, &row->recent);
+	replay(&base, &row->recent, true);
 	if (change->action == ADD)
 		fav_require(fav_editor_add_many_at(&base, change->hashes.values, change->hashes.count,
 										   change->period));
@@ -466,99 +469,12 @@ fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *ha
 	change_filter(attachment, filter_key, &change);
 }
 
+/* Elements are to be removed from the filter of a key.  Likewise. */
 void
-fav_refuse_sink(const FavAttachment *attachment, const char *function)
+fav_remove_from_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes,
+					 bool exclude)
 {
-	if (attachment->is_sink)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("%s cannot work on sink \"%s\"", function,
-						get_rel_name(attachment->source)),
-				 errdetail("A sink stores no rows that its filters could be compared with or"
-						   " built from.")));
-}
+	Change		change = {exclude ? EXCLUDE : REMOVE, *hashes, 0};
 
-/*
- * fav_remove
- */
-
-/* Hashes of the elements of an array, sorted and unique. */
-static void
-hash_elements(const FavAttachment *attachment, ArrayType *array, FavHashes *hashes)
-{
-	FavColumn	column = {.type = getBaseType(ARR_ELEMTYPE(array))};
-	FavKind		kind = fav_kind_of_column(&column);
-	uint64_t	seed = attachment->params.seed;
-	Datum	   *elements;
-	bool	   *nulls;
-	int			count;
-	int16		length;
-	bool		by_value;
-	char		alignment;
-	int			i;
-
-	if (kind != attachment->kind)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("elements of sink \"%s\" are not of type %s",
-						get_rel_name(attachment->source), format_type_be(column.type))));
-	get_typlenbyvalalign(ARR_ELEMTYPE(array), &length, &by_value, &alignment);
-	deconstruct_array(array, ARR_ELEMTYPE(array), length, by_value, alignment, &elements, &nulls,
-					  &count);
-	for (i = 0; i < count; i++)
-		if (!nulls[i])
-			fav_append_hash(hashes, kind == FAV_KIND_INTEGER ?
-							fav_hash_integer(fav_integer(column.type, elements[i]), seed) :
-							fav_hash_datum(kind, elements[i], seed));
-	fav_sort_hashes(hashes);
-}
-
-static void
-check_right_to_delete(Oid source)
-{
-	AclResult	right = pg_class_aclcheck(source, GetUserId(), ACL_DELETE);
-
-	if (right != ACLCHECK_OK)
-		aclcheck_error(right, get_relkind_objtype(get_rel_relkind(source)), get_rel_name(source));
-}
-
-/*
- * fav_remove(source, key, elements, exclude), for those who may delete from the source.
- */
-Datum
-fav_remove(PG_FUNCTION_ARGS)
-{
-	Oid			schema = fav_schema_of_function(fcinfo);
-	Oid			source = fav_source_argument(fcinfo);
-	Change		change = {.action = REMOVE};
-	FavAttachment *attachment;
-	FavRole		role;
-	Oid			levels;
-
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("key, elements and exclude must not be null")));
-	check_right_to_delete(source);
-	LockRelationOid(source, RowExclusiveLock);
-	check_right_to_delete(source);
-	levels = fav_choose_levels(schema, source, NULL);
-	LockRelationOid(levels, RowExclusiveLock);
-	attachment = fav_attachment_of_levels(schema, levels);
-	if (!attachment->is_sink)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("table \"%s\" is not a sink", get_rel_name(source)),
-				 errhint("Delete the rows: the filters follow.")));
-	fav_settle(attachment);
-	if (PG_GETARG_BOOL(3))
-		change.action = EXCLUDE;
-	hash_elements(attachment, PG_GETARG_ARRAYTYPE_P(2), &change.hashes);
-	if (change.hashes.count > 0)
-	{
-		fav_become_owner(&role, attachment->owner);
-		change_filter(attachment, fav_read_key(attachment, PG_GETARG_DATUM(1)), &change);
-		fav_become_caller(&role);
-	}
-	PG_RETURN_VOID();
+	change_filter(attachment, filter_key, &change);
 }

@@ -8,7 +8,8 @@
  * `keep`.  The last period of a slice never decreases.
  *
  * Why it is forgotten in time.  All periods of a slice are of one span, so its last period is at
- * most fav_delay() after p.
+ * most fav_delay() after p.  One exception: when late elements have filled nearly all slices that
+ * a filter can have, the next late ones go to a later span (flush.c).
  *
  * Why a tombstone may be dropped with a slice.  A tombstone hides a removed element from the
  * slices that report it.  If none of those that remain does, the element is absent without it.

@@ -29,8 +29,14 @@
  */
 #define GROWTH_MAX			8
 
-/* With this many slices, another one of a dated filter doubles its size. */
-#define MANY_SLICES			20
+/* With this many slices, a dated filter takes larger steps, see plan_dated(). */
+#define MANY_SLICES			10
+
+/* A slice of a dated filter for this many elements fits at every error rate. */
+#define MAX_STEP			(FAV_MAX_ELEMENTS / 128)
+
+/* From this many slices on, only the newest span of a dated filter gets more. */
+#define SLICES_FOR_LATE		(FAV_MAX_SLICES - 4)
 
 /* The error of a small slice, block by block. */
 typedef struct Gauge
@@ -200,41 +206,53 @@ dated_error(const FavFilter *filter, bool is_first)
 }
 
 /*
- * The first slice of a span is sized for what the span before it got and a little more, so that
- * most spans have a single slice.  Without a span before, it is sized for the span's share of
+ * The first slice of a span is sized for what the nearest other span got and a little more, so
+ * that most spans have a single slice.  Without another span, it is sized for the span's share of
  * the capacity.  If it becomes full, the next has a quarter of its capacity.  After that the
  * span grows as other chains do.
+ *
+ * The number of slices is limited.  The more there are, the larger are the steps of a span, above
+ * all of a span that is not the newest: if elements come late, many spans grow at once.
  */
 static void
 plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 {
 	uint32_t	keep = filter->params.keep;
-	int64_t		before = INT64_MIN;
+	int64_t		nearest = INT64_MAX;	/* distance of the nearest other span */
+	int64_t		other = span;
+	bool		is_late = span < fav_span(filter, filter->newest);
 	uint32_t	nslices;
 	uint32_t	i;
-	double		all = 0.0;
 	double		wanted = count_span(filter, span, true, &nslices);
 
 	for (i = 0; i < filter->nslices; i++)
 	{
-		all += fav_slice_capacity(&filter->slices[i], filter->params.region_size);
-		if (fav_slice_span(filter, i) < span && fav_slice_span(filter, i) > before)
-			before = fav_slice_span(filter, i);
+		int64_t		distance = span - fav_slice_span(filter, i);
+
+		if (distance < 0)
+			distance = -distance;
+		if (distance > 0 && distance < nearest)
+		{
+			nearest = distance;
+			other = fav_slice_span(filter, i);
+		}
 	}
 	plan->error = dated_error(filter, nslices == 0);
 	plan->least = 2 * count;
-	if (nslices > 0 && filter->nslices >= MANY_SLICES)
-		wanted = all;
-	else if (nslices == 1 && before != INT64_MIN)
+	if (nslices > 0 && filter->nslices >= MANY_SLICES && is_late)
+		wanted *= filter->nslices < 2 * MANY_SLICES ? 3 : 15;
+	else if (nslices > 1 && filter->nslices >= 2 * MANY_SLICES)
+		wanted *= filter->nslices < SLICES_FOR_LATE ? 3 : 15;
+	else if (nslices == 1 && other != span)
 		wanted /= 4;
-	else if (nslices == 0 && before != INT64_MIN)
+	else if (nslices == 0 && other != span)
 	{
-		wanted = count_span(filter, before, false, &i);
+		wanted = count_span(filter, other, false, &i);
 		wanted += 2 * sqrt(wanted);
 	}
 	else if (nslices == 0)
 		wanted = (double) filter->params.capacity * (fav_delay(keep) + 1.0) / (keep + 1.0);
-	plan->capacity = wanted < FAV_MAX_ELEMENTS ? (uint64_t) wanted : FAV_MAX_ELEMENTS;
+	plan->capacity = wanted < MAX_STEP ? (uint64_t) wanted : MAX_STEP;
 	if (plan->capacity < plan->least)
 		plan->capacity = plan->least;
 }
@@ -243,7 +261,8 @@ FavStatus
 fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice)
 {
 	uint32_t	region_size = filter->params.region_size;
-	uint64_t	most = GROWTH_MAX * fav_size(filter);
+	bool		is_first = fav_is_dated(filter) && filter->nslices == 0;
+	uint64_t	most = is_first ? FAV_MAX_SIZE : GROWTH_MAX * fav_size(filter);
 	uint32_t	halvings = 0;
 	Plan		plan;
 
@@ -308,7 +327,7 @@ place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t per
 	if (i != FAV_NO_SLICE)
 	{
 		fav_slice_pin(&filter->slices[i], editor->own_blocks[i], region_size, hash);
-		if (fav_slice_span(filter, i) == span)
+		if (fav_slice_span(filter, i) == fav_span(filter, period))
 			fav_widen_periods(&filter->slices[i], period);
 		return;
 	}
@@ -317,7 +336,8 @@ place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t per
 		for (i = filter->nslices - 1; fav_slice_span(filter, i) != span;)
 			i--;
 	fav_slice_insert(&filter->slices[i], editor->own_blocks[i], region_size, hash);
-	fav_widen_periods(&filter->slices[i], period);
+	if (fav_span(filter, period) == span)
+		fav_widen_periods(&filter->slices[i], period);
 	filter->slices[i].elements++;
 	if (earlier == FAV_NO_SLICE)
 		fav_count_in(filter);
@@ -333,7 +353,24 @@ place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t per
 	}
 }
 
-/* Move `count` recent hashes, all of one span, beginning with the one at `from`. */
+/* The first span after this one that has a slice; this one if there is none. */
+static int64_t
+next_span(const FavFilter *filter, int64_t span)
+{
+	int64_t		next = span;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+		if (fav_slice_span(filter, i) > span &&
+			(next == span || fav_slice_span(filter, i) < next))
+			next = fav_slice_span(filter, i);
+	return next;
+}
+
+/*
+ * Move `count` recent hashes, beginning with the one at `from`, into slices of this span.  They
+ * are of this span, or of an earlier one for which no slice is left.
+ */
 static FavStatus
 flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 {
@@ -358,6 +395,9 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 	}
 	if (certain_capacity(gauges, filter, span) < count)
 	{
+		/* better forget late elements too late than have no slice left for new ones */
+		if (filter->nslices >= SLICES_FOR_LATE && next_span(filter, span) != span)
+			return flush_some(editor, next_span(filter, span), from, count);
 		status = make_next_slice(filter, span, count, &spare, &spare_blocks);
 		if (status != FAV_OK)
 			return status;

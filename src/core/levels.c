@@ -70,19 +70,11 @@ FavStatus
 fav_levels_push(FavEditor *middle, const FavFilter *recent)
 {
 	FavStatus	status = FAV_OK;
-	int32_t		periods[FAV_RECENT_MAX];
 	uint32_t	i;
 
 	/* oldest first */
-	fav_recent_periods(recent, periods);
 	for (i = recent->nrecent; i-- > 0 && status == FAV_OK;)
-	{
-		uint64_t	hash = fav_load64(recent->recent + 8 * (size_t) i);
-
-		/* a level below may forget the element too early */
-		status = fav_is_dated(recent) ? fav_editor_add_at(middle, hash, periods[i]) :
-			fav_levels_add(middle, hash);
-	}
+		status = fav_levels_add(middle, fav_load64(recent->recent + 8 * (size_t) i));
 	for (i = recent->ntombstones; i-- > 0 && status == FAV_OK;)
 		status = fav_editor_exclude(middle, fav_load64(recent->tombstones + 8 * (size_t) i));
 	return status == FAV_OK ? fav_editor_flush(middle) : status;

@@ -67,6 +67,12 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		if (status != FAV_OK)
 			return status;
 		in_both = common_elements(own, slice, bits_set, region_size);
+
+		/* elements that came again are counted in a later slice */
+		if (fav_is_dated(filter) && in_both > own->elements)
+			in_both = own->elements;
+		if (fav_is_dated(filter) && in_both > slice->elements)
+			in_both = slice->elements;
 		*common += in_both;
 		fav_slice_merge(own, slice, region_size, editor->own_blocks[i]);
 		own->bits_set = bits_set;

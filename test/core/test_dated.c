@@ -22,6 +22,7 @@
 #include "dated.h"
 #include "harness.h"
 #include "hash.h"
+#include "levels.h"
 
 #define NEVER	INT64_MIN
 
@@ -267,6 +268,7 @@ test_steady(double error_rate, uint32_t keep, uint32_t per_period, uint32_t keep
 	uint32_t	samples = 0;
 	int32_t		period;
 	double		elements = (double) per_period * (keep + 1);
+	uint64_t   *before = malloc(keep * keeps * sizeof(uint64_t));	/* how many came before a period */
 
 	test_begin("dated: steady at %g %%, keep %u, %u in a period, over %u keeps", 100 * error_rate, keep, per_period, keeps);
 	fav_editor_new(&editor, &params);
@@ -276,6 +278,7 @@ test_steady(double error_rate, uint32_t keep, uint32_t per_period, uint32_t keep
 		uint32_t	count = (uint32_t) (per_period + sqrt(per_period) * ((double) random_below(&random, 1001) + random_below(&random, 1001) + random_below(&random, 1001) - 1500) / 500);
 		uint32_t	i;
 
+		before[period] = next;
 		for (i = 0; i < count; i++)
 			CHECK(fav_editor_add_at(&editor, fav_hash_integer((int64_t) next++, 0), period) == FAV_OK);
 		if (period >= (int32_t) (3 * keep))
@@ -287,6 +290,8 @@ test_steady(double error_rate, uint32_t keep, uint32_t per_period, uint32_t keep
 			sum += (double) fav_size(result) * 8 / fav_count(result);
 			kept_sum += (double) fav_size(result) * 8 / elements;
 			slices += result->nslices;
+			CHECK((double) fav_count(result) >= 0.97 * (double) (next - before[period - (int32_t) keep]));
+			CHECK((double) fav_count(result) <= 1.02 * (double) (next - before[period - (int32_t) (keep + fav_delay(keep))]));
 			samples++;
 			if ((double) fav_size(result) * 8 / elements > most)
 				most = (double) fav_size(result) * 8 / elements;
@@ -303,6 +308,7 @@ test_steady(double error_rate, uint32_t keep, uint32_t per_period, uint32_t keep
 	CHECK(sum / samples <= bits_allowed);
 	CHECK(most <= 1.5 * bits_allowed);
 	CHECK(worst_error <= error_rate);
+	free(before);
 	fav_editor_close(&editor);
 	test_end();
 }
@@ -341,6 +347,85 @@ test_bursts(uint32_t keep, uint64_t seed)
 	printf("dated: at most %u slices, error %.3f of the rate\n", most, worst / params.error_rate);
 	CHECK(worst <= params.error_rate);
 	fav_editor_close(&editor);
+	test_end();
+}
+
+/* The period of element i of n in some order of adding. */
+static int32_t
+ordered_period(const char *order, int64_t i, int64_t n, uint32_t keep, uint64_t *random)
+{
+	int64_t		even = i * (keep + 1) / n;
+
+	if (strcmp(order, "random") == 0)
+		return (int32_t) random_below(random, keep + 1);
+	if (strcmp(order, "late") == 0)
+		return (int32_t) (even - (int64_t) random_below(random, keep / 3 + 1));
+	if (strcmp(order, "descending") == 0)
+		return (int32_t) (keep - even);
+	/* 1.35 times as many in each span as in the one before */
+	return (int32_t) ((fav_delay(keep) + 1) * log(1.0 + 0.35 * (double) i / 80) / log(1.35));
+}
+
+/* Whatever the order of periods is, all elements are taken, and the filter does not become huge. */
+static void
+test_order(const char *order, uint32_t keep, int64_t n)
+{
+	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = keep};
+	int32_t    *periods = malloc((size_t) n * sizeof(int32_t));
+	uint64_t	random = 1;
+	FavEditor	editor;
+	const FavFilter *result;
+	FavMeasure	measure;
+	double		worst = 0.0;
+	int64_t		i;
+
+	test_begin("dated: %lld elements, order %s, keep %u", (long long) n, order, keep);
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < n; i++)
+	{
+		/* some of a period come together */
+		periods[i] = i % 50 == 0 ? ordered_period(order, i, n, keep, &random) : periods[i - 1];
+		CHECK(fav_editor_add_at(&editor, fav_hash_integer(i, 0), periods[i]) == FAV_OK);
+		if (i % 1000 == 999 && i > 5000)
+		{
+			double		bits = 8.0 * (double) fav_size(&editor.filter) / (double) fav_count(&editor.filter);
+
+			worst = bits > worst ? bits : worst;
+		}
+	}
+	fav_editor_finish(&editor, &result);
+	fav_measure(result, &measure);
+	printf("dated: at most %.0f bits per element, error %.3f of the rate\n", worst, measure.error / params.error_rate);
+	CHECK(worst <= 400);
+	CHECK(measure.error <= params.error_rate);
+	for (i = 0; i < n; i++)
+		if (periods[i] + (int64_t) keep >= result->newest)
+			CHECK(fav_editor_contains(&editor, fav_hash_integer(i, 0)));
+	fav_editor_close(&editor);
+	free(periods);
+	test_end();
+}
+
+/* The first span gets its share of the capacity, as far as that can be. */
+static void
+test_capacity(void)
+{
+	static const uint64_t capacities[] = {1000000, FAV_MAX_ELEMENTS};
+	size_t		i;
+
+	test_begin("dated: capacity is for the elements of all spans");
+	for (i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+	{
+		FavParams	params = {.capacity = capacities[i], .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7, .keep = 1};
+		FavEditor	editor;
+		int64_t		element;
+
+		fav_editor_new(&editor, &params);
+		for (element = 0; element < 10000; element++)
+			CHECK(fav_editor_add_at(&editor, fav_hash_integer(element, 0), 0) == FAV_OK);
+		CHECK(editor.filter.nslices == 1 && fav_size(&editor.filter) > 1000000 && fav_size(&editor.filter) < FAV_MAX_SIZE / 4);
+		fav_editor_close(&editor);
+	}
 	test_end();
 }
 
@@ -445,6 +530,81 @@ test_no_memory(void)
 	test_end();
 }
 
+/* Three levels, written at different times, answer in the newest period of all. */
+static void
+test_levels(void)
+{
+	FavParams	params = {.capacity = 1000, .kind = FAV_KIND_INTEGER, .error_rate = 0.001, .region_size = 7, .keep = 30};
+	FavEditor	editors[3];
+	Value		base;
+	Value		middle;
+	Value		recent;
+	FavLevels	levels = {&base.filter, &middle.filter, &recent.filter};
+	FavFilter	stack;
+	uint8_t    *tombstones;
+	int32_t		period;
+	uint32_t	wrong = 0;
+	int64_t		i;
+
+	test_begin("dated: levels");
+	for (i = 0; i < 3; i++)
+		fav_editor_new(&editors[i], &params);
+
+	/* element i is of period i / 100: 0 .. 19 in base, 20 .. 29 in middle, 49 in recent */
+	for (i = 0; i < 2000; i++)
+		CHECK(fav_editor_add_at(&editors[0], fav_hash_integer(i, 0), (int32_t) i / 100) == FAV_OK);
+	CHECK(fav_editor_flush(&editors[0]) == FAV_OK);
+	for (; i < 3000; i += 100)
+	{
+		FavEditor	pushed;
+		const FavFilter *filter;
+		int64_t		j;
+
+		fav_editor_new(&pushed, &params);
+		for (j = i; j < i + 100; j++)
+			CHECK(fav_editor_add_at(&pushed, fav_hash_integer(j, 0), (int32_t) j / 100) == FAV_OK);
+		/* 0 comes again */
+		if (i == 2500)
+			CHECK(fav_editor_add_at(&pushed, fav_hash_integer(0, 0), 25) == FAV_OK);
+		CHECK(fav_editor_finish(&pushed, &filter) == FAV_OK);
+		CHECK(fav_levels_push(&editors[1], filter) == FAV_OK);
+		fav_editor_close(&pushed);
+	}
+	CHECK(editors[1].filter.newest == 29 && editors[1].filter.nrecent == 0);
+	for (i = 4900; i < 4950; i++)
+		CHECK(fav_editor_add_at(&editors[2], fav_hash_integer(i, 0), (int32_t) i / 100) == FAV_OK);
+	CHECK(fav_editor_exclude(&editors[2], fav_hash_integer(2950, 0)) == FAV_OK);
+	value_from_editor(&base, &editors[0]);
+	value_from_editor(&middle, &editors[1]);
+	value_from_editor(&recent, &editors[2]);
+
+	fav_levels_forget(&base.filter, &middle.filter, &recent.filter);
+	period = recent.filter.newest;
+	CHECK(period == 49 && base.filter.newest == 49 && middle.filter.newest == 49);
+	CHECK(fav_levels_stack(&levels, &stack, &tombstones) == FAV_OK);
+	for (i = 0; i < 5000; i++)
+	{
+		uint64_t	hash = fav_hash_integer(i, 0);
+		bool		found = fav_levels_contain(&levels, hash);
+
+		CHECK(found == fav_contains(&stack, hash));
+		if (i == 2950)
+			CHECK(!found);
+		else if (i == 0 || (i >= 1900 && i < 3000) || (i >= 4900 && i < 4950))
+			CHECK(found);
+		else if (i < 1600 || i >= 3000)
+			wrong += found;
+	}
+	CHECK(wrong < 20);
+	fav_free(tombstones);
+	for (i = 0; i < 3; i++)
+		fav_editor_close(&editors[i]);
+	value_free(&base);
+	value_free(&middle);
+	value_free(&recent);
+	test_end();
+}
+
 /* Bytes of a dated value that are changed, and why it is refused then. */
 static void
 test_refusals(void)
@@ -537,7 +697,13 @@ main(int argc, char **argv)
 	test_steady(0.01, 15, 1000, 100, 20);
 	test_steady(0.01, 720, 20, 20, 21);
 	test_steady(0.01, 30, 10, 100, 100);
+	test_order("random", 30, 60000);
+	test_order("late", 30, 60000);
+	test_order("descending", 15, 60000);
+	test_order("growing", 30, 300000);
+	test_capacity();
 	test_exact();
+	test_levels();
 	test_twice();
 	test_refusals();
 	test_no_memory();
