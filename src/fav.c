@@ -9,6 +9,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/tuplestore.h"
 
 PG_MODULE_MAGIC;
 

@@ -11,6 +11,7 @@
 #include "type/expanded.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(fav_count_elements);
 PG_FUNCTION_INFO_V1(fav_rebuild_needed);
