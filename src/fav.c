@@ -111,11 +111,6 @@ fav_check_params(const FavParams *params)
 				 errmsg("error_rate %g is out of range", params->error_rate),
 				 errdetail("The smallest error rate that a filter can keep while it grows is %g.",
 						   FAV_MIN_ERROR_RATE)));
-	if (params->region_size < 1 || params->region_size > FAV_MAX_REGION_SIZE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("region_size %d is out of range", (int) params->region_size),
-				 errdetail("The region size must be between 1 and %d.", FAV_MAX_REGION_SIZE)));
 
 	/* an element takes at most 4 bytes, so a small capacity always fits */
 	if (params->capacity > 1000000 &&

@@ -136,11 +136,13 @@ lock_row(FavRow *row)
 		HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[0]);
 		TupleDesc	descriptor = SPI_tuptable->tupdesc;
 		bool		isnull;
+		Pointer		ctid = DatumGetPointer(heap_getattr(tuple, LOCK_CTID, descriptor, &isnull));
 
 		if (!row->is_built_anew)
 			set_levels(row, tuple, descriptor, LOCK_LOG);
-		row->tid = *(ItemPointer) DatumGetPointer(heap_getattr(tuple, LOCK_CTID, descriptor,
-															   &isnull));
+		if (ctid == NULL)
+			elog(ERROR, "ctid is null");
+		row->tid = *(ItemPointer) ctid;
 		row->xmin = DatumGetTransactionId(heap_getattr(tuple, LOCK_XMIN, descriptor, &isnull));
 	}
 	SPI_freetuptable(SPI_tuptable);

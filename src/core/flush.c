@@ -252,7 +252,7 @@ plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 	}
 	else if (nslices == 0)
 		wanted = (double) filter->params.capacity * (fav_delay(keep) + 1.0) / (keep + 1.0);
-	plan->capacity = wanted < MAX_STEP ? (uint64_t) wanted : MAX_STEP;
+	plan->capacity = wanted < (double) MAX_STEP ? (uint64_t) wanted : MAX_STEP;
 	if (plan->capacity < plan->least)
 		plan->capacity = plan->least;
 }

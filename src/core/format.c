@@ -236,7 +236,7 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 bool
 fav_head_is_longer(const uint8_t *bytes, size_t available)
 {
-	FavFilter	filter;
+	FavFilter	filter = {0};
 	FavProblem	problem;
 
 	return available >= FAV_DATED_FRONT_SIZE && parse_front(&filter, bytes, &problem) == FAV_OK &&

@@ -140,9 +140,9 @@ typedef struct FavParams
 	uint64_t	capacity;		/* what the first slice is sized for */
 	uint64_t	seed;
 	double		error_rate;
-	uint32_t	region_size;
 	uint32_t	keep;			/* how many periods an element is kept; 0: for ever */
-	FavKind		kind;			/* of the elements; may be known before there is one */
+	uint16_t	region_size;
+	uint16_t	kind;			/* FavKind; may be known before there is an element */
 } FavParams;
 
 typedef struct FavSlice

@@ -21,6 +21,7 @@ fav_new(PG_FUNCTION_ARGS)
 	FavParams	params = fav_default_params();
 	FavEditor	editor;
 	int64		capacity;
+	int32		region_size;
 	int			i;
 
 	for (i = 0; i < 4; i++)
@@ -32,9 +33,15 @@ fav_new(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
 				 errdetail("The capacity must be at least 1.")));
+	region_size = PG_GETARG_INT32(2);
+	if (region_size < 1 || region_size > FAV_MAX_REGION_SIZE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("region_size %d is out of range", region_size),
+				 errdetail("The region size must be between 1 and %d.", FAV_MAX_REGION_SIZE)));
 	params.capacity = (uint64_t) capacity;
 	params.error_rate = PG_GETARG_FLOAT8(1);
-	params.region_size = (uint32_t) PG_GETARG_INT32(2);
+	params.region_size = (uint16_t) region_size;
 	params.seed = (uint64_t) PG_GETARG_INT64(3);
 	if (!PG_ARGISNULL(4))
 	{
