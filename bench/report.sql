@@ -158,6 +158,10 @@ CREATE VIEW targets AS
 		ratio('sink, page of 500', ids, size, contender, 'attached'), NULL, 0.7, size
 	FROM medians WHERE section = 'sink, page of 500' AND contender LIKE 'sink%'
 	UNION ALL
+	SELECT 28, contender || ', page of 500, ' || size_name(size), 'pages/s, of SMISMEMBER',
+		ratio('redis, page of 500', '', size, contender, 'candidates, then SMISMEMBER'), NULL, NULL, size
+	FROM medians WHERE section = 'redis, page of 500' AND contender !~ 'SMISMEMBER'
+	UNION ALL
 	SELECT 19, size || ' filters in turn', 'time, of as many probes to one', ratio('turn', '', size, 'many in turn', 'one filter'), 2, NULL, size
 	FROM medians WHERE section = 'turn' AND contender = 'many in turn'
 	UNION ALL
