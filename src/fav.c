@@ -54,7 +54,8 @@ fav_raise(FavStatus status)
 		case FAV_TOO_MANY_SLICES:
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("fav value would exceed the limit of %d slices", FAV_MAX_SLICES),
+					 errmsg("fav value would exceed the limit of %d slices, or %d if it forgets",
+							FAV_MAX_SLICES, FAV_MAX_DATED_SLICES),
 					 errhint("Rebuild the filter from its source with fav_agg.")));
 			break;
 		case FAV_UNDATED:
@@ -85,12 +86,7 @@ fav_default_params(void)
 {
 	FavParams	params;
 
-	params.capacity = FAV_DEFAULT_CAPACITY;
-	params.seed = FAV_DEFAULT_SEED;
-	params.error_rate = FAV_DEFAULT_ERROR_RATE;
-	params.region_size = FAV_DEFAULT_REGION_SIZE;
-	params.keep = 0;
-	params.kind = FAV_KIND_NONE;
+	fav_set_default_params(&params);
 	return params;
 }
 
@@ -186,6 +182,16 @@ fav_make_datum(const FavFilter *filter)
 
 	SET_VARSIZE(result, size);
 	fav_write(filter, (uint8_t *) VARDATA(result));
+	return PointerGetDatum(result);
+}
+
+Datum
+fav_make_short(void)
+{
+	struct varlena *result = palloc(VARHDRSZ + FAV_SHORT_SIZE);
+
+	SET_VARSIZE(result, VARHDRSZ + FAV_SHORT_SIZE);
+	*VARDATA(result) = FAV_FORMAT_VERSION;
 	return PointerGetDatum(result);
 }
 

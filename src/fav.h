@@ -25,11 +25,6 @@
 #define fav_input_error(fcinfo, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
-/* 14 put the compression method into the size field of a TOAST pointer. */
-#if PG_VERSION_NUM < 140000
-#define VARATT_EXTERNAL_GET_EXTSIZE(pointer) ((pointer).va_extsize)
-#endif
-
 /* 18 turned pg_attribute_noreturn() into a specifier. */
 #ifndef pg_noreturn
 #define pg_noreturn pg_attribute_noreturn()
@@ -42,10 +37,7 @@
 #define fav_owns_relation(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
-/* 14 renamed the roles that come with the server, 16 the look at other sessions. */
-#if PG_VERSION_NUM < 140000
-#define ROLE_PG_READ_ALL_STATS DEFAULT_ROLE_READ_ALL_STATS
-#endif
+/* 16 renamed the look at other sessions. */
 #if PG_VERSION_NUM < 160000
 #define pgstat_get_local_beentry_by_index pgstat_fetch_stat_local_beentry
 #endif
@@ -67,23 +59,36 @@ typedef struct SupportRequestModifyInPlace
 } SupportRequestModifyInPlace;
 #endif
 
+/* 17 put both halves of a virtual transaction ID together.  With storage/proc.h. */
+#if PG_VERSION_NUM >= 170000
+#define fav_local_transaction() (MyProc->vxid.lxid)
+#else
+#define fav_local_transaction() (MyProc->lxid)
+#endif
+
 /* Since 19 a tuple descriptor has to be finished. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(descriptor) ((void) (descriptor))
 #endif
 
-/* The body of an SQL function: since 14 an expression whose dependencies PostgreSQL tracks. */
-#if PG_VERSION_NUM >= 140000
-#define FAV_SQL_BODY	"RETURN %s"
+/* 16 moved the rights that a query needs out of its range table. */
+#if PG_VERSION_NUM >= 160000
+#define fav_selected_columns(item) ((item)->p_perminfo->selectedCols)
+#define fav_set_permissions(query, state) ((query)->rteperminfos = (state)->p_rteperminfos)
 #else
-#define FAV_SQL_BODY	"AS $fav$ SELECT %s $fav$"
+#define fav_selected_columns(item) ((item)->p_rte->selectedCols)
+#define fav_set_permissions(query, state) ((void) 0)
 #endif
 
-/* The defaults of fav_new(), which are also the parameters of fav_add(NULL, ...). */
-#define FAV_DEFAULT_CAPACITY	1000
-#define FAV_DEFAULT_ERROR_RATE	0.01
-#define FAV_DEFAULT_REGION_SIZE 7
-#define FAV_DEFAULT_SEED		0
+/*
+ * Before 18, PostgreSQL recognizes an expression of GROUP BY in other places only if it is equal
+ * to it after planning, which two sub-selects never are.
+ */
+#if PG_VERSION_NUM >= 180000
+#define FAV_SUB_SELECTS_GROUP	true
+#else
+#define FAV_SUB_SELECTS_GROUP	false
+#endif
 
 /* The number of elements that a long loop handles between two checks for interrupts. */
 #define FAV_INTERRUPT_EVERY		4096
@@ -125,6 +130,19 @@ extern void fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *
 
 /* Make a value from a filter. */
 extern Datum fav_make_datum(const FavFilter *filter);
+
+/* The short form of the empty filter; and is a value that? */
+extern Datum fav_make_short(void);
+
+static inline bool
+fav_is_short_value(Datum value)
+{
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
+
+	/* a value of one byte is never out of line or compressed */
+	return !VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_COMPRESSED(bytes) &&
+		fav_is_short((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+}
 
 /* Make a value from the result of an editor, and close the editor. */
 extern Datum fav_finish_edit(FavEditor *editor);

@@ -106,6 +106,8 @@ fav_union_transition(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
 	fav_get_argument(fcinfo, 1, &argument);
+	if (argument.filter.is_short)
+		PG_RETURN_POINTER(state);
 	if (argument.filter.nslices > 0 || argument.filter.ntombstones > 0 ||
 		fav_is_dated(&argument.filter))
 		keep_filter(state, (const uint8_t *) VARDATA_ANY(argument.datum),

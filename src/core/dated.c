@@ -153,21 +153,32 @@ fav_editor_expire(FavEditor *editor, int32_t now)
 }
 
 FavStatus
+fav_editor_advance(FavEditor *editor, int32_t now)
+{
+	FavStatus	status = FAV_OK;
+
+	if (!fav_is_dated(&editor->filter) || now <= editor->filter.newest)
+		return FAV_OK;
+	status = fav_editor_expire(editor, now);
+	if (status == FAV_OK)
+	{
+		editor->filter.newest = now;
+		editor->changed = true;
+	}
+	return status;
+}
+
+FavStatus
 fav_editor_add_at(FavEditor *editor, uint64_t hash, int32_t period)
 {
 	FavFilter  *filter = &editor->filter;
+	FavStatus	status;
 
 	if (!fav_is_dated(filter))
 		return fav_editor_put_recent(editor, hash, 0);
-	if (period > filter->newest)
-	{
-		FavStatus	status = fav_editor_expire(editor, period);
-
-		if (status != FAV_OK)
-			return status;
-		filter->newest = period;
-		editor->changed = true;
-	}
+	status = fav_editor_advance(editor, period);
+	if (status != FAV_OK)
+		return status;
 	if (fav_is_too_old(filter, period, filter->newest))
 		return FAV_OK;
 	return fav_editor_put_recent(editor, hash, period);

@@ -106,6 +106,9 @@ extern void fav_forget(FavFilter *filter, int32_t now);
  */
 extern FavStatus fav_editor_expire(FavEditor *editor, int32_t now);
 
+/* The same, and the filter remembers that it is `now`, even if nothing is too old. */
+extern FavStatus fav_editor_advance(FavEditor *editor, int32_t now);
+
 /*
  * Add an element in a period, which must not be FAV_NO_PERIOD.  A new period makes the filter
  * forget.  An element of an earlier period keeps that, unless it has a later one already.  If it

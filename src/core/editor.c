@@ -35,6 +35,7 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	uint8_t    *front = editor->own_recent + sizeof(editor->own_recent) - 8 * source->nrecent;
 
 	editor->filter = *source;
+	editor->filter.is_short = false;
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
 	editor->changed = false;
 	if (source->nrecent > 0)
@@ -50,7 +51,7 @@ fav_editor_close(FavEditor *editor)
 {
 	uint32_t	i;
 
-	for (i = 0; i < FAV_MAX_SLICES; i++)
+	for (i = 0; i < FAV_MAX_DATED_SLICES; i++)
 		if (editor->own_blocks[i] != NULL)
 			fav_free(editor->own_blocks[i]);
 	fav_tombstones_close(editor);
@@ -332,8 +333,11 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 		/*
 		 * The home of an element of a dated filter may be forgotten, and then bits that report
 		 * it are another's.  So none is cleared.  The tombstone is forgotten with the slice.
+		 *
+		 * An element of a stack need not have a home: if base reported it by chance, nobody has
+		 * added it there.
 		 */
-		if (fav_is_dated(filter))
+		if (fav_is_dated(filter) || filter->is_stacked)
 			status = fav_tombstones_add(editor, hash);
 		/* what is in recent need not have a home: a slice may report a false positive */
 		else if (!in_recent &&

@@ -17,7 +17,7 @@
 typedef struct FavEditor
 {
 	FavFilter	filter;			/* as it is now; its tombstones are complete once finished */
-	uint8_t    *own_blocks[FAV_MAX_SLICES]; /* writable blocks; NULL: the slice is untouched */
+	uint8_t    *own_blocks[FAV_MAX_DATED_SLICES];	/* writable; NULL: the slice is untouched */
 	bool		changed;		/* anything at all, since it was opened */
 	FavTombstones tombstones;
 	FavRecentBits recent_bits;	/* of all that recent has, or had since it was empty */
@@ -39,7 +39,7 @@ extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
 /*
  * Remove an element that was added.  Removing what the filter does not contain changes
  * nothing.  Removing what was never added but looks present may clear bits of others, unless the
- * filter is dated.
+ * filter is dated or a stack of levels.
  */
 extern FavStatus fav_editor_remove(FavEditor *editor, uint64_t hash);
 
@@ -70,8 +70,8 @@ extern FavStatus fav_editor_build(FavEditor *editor, const FavParams *params,
 
 /*
  * Add to the editor's filter all that `other` holds.  FAV_MISMATCH if seed, region size, kind or
- * keep differ, FAV_TOO_MANY_SLICES if the slices of both do not fit one chain.  On any failure
- * the editor is as it was.
+ * keep differ (but the short form fits any filter), FAV_TOO_MANY_SLICES if the slices of both do
+ * not fit one chain.  On any failure the editor is as it was.
  */
 extern FavStatus fav_editor_union(FavEditor *editor, const FavFilter *other);
 

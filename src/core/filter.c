@@ -106,7 +106,7 @@ fav_measure_slice(const FavFilter *filter, uint32_t number, FavMeasure *measure)
 	measure->fill = (double) all_set / (double) fav_slice_bits(slice, region_size);
 	measure->error = error / slice->nblocks;
 	measure->clean_regions = 1.0 - (double) marked / ((double) slice->nblocks * FAV_LANE_BITS);
-	measure->deletable = all_set == 0 ? 1.0 :
+	measure->deletable = filter->is_stacked ? 0.0 : all_set == 0 ? 1.0 :
 		1.0 - fav_power(1.0 - (double) all_clean / (double) all_set, slice->k);
 }
 
@@ -142,7 +142,7 @@ fav_measure(const FavFilter *filter, FavMeasure *measure)
 	measure->fill = bits > 0 ? set / bits : 0.0;
 	measure->error = 1.0 - right;
 	measure->clean_regions = regions > 0 ? clean / regions : 1.0;
-	measure->deletable = elements > 0 ? deletable / elements : 1.0;
+	measure->deletable = filter->is_stacked ? 0.0 : elements > 0 ? deletable / elements : 1.0;
 }
 
 uint64_t
@@ -166,6 +166,8 @@ fresh_size(const FavFilter *filter)
 	uint64_t	count = filter->elements + filter->nrecent;
 	const FavSlice *first = &filter->slices[0];
 
+	if (fav_is_empty(filter))
+		return (double) fav_size(filter);
 	if (filter->nslices == 0 || count <= FAV_RECENT_MAX)
 		return FAV_HEADER_SIZE + 8.0 * (double) count;
 

@@ -128,7 +128,7 @@ typedef struct FavMeasure
 	double		fill;			/* share of the data bits that are set */
 	double		error;			/* false positives, exact for these bits */
 	double		clean_regions;	/* share of the regions without a collision */
-	double		deletable;		/* share of removals that clear bits */
+	double		deletable;		/* share of removals that clear bits; 0 for a stack */
 } FavMeasure;
 
 /* Of one slice, and of all together (without slices 0, 0, 1, 1).  A pass over the blocks. */

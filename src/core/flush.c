@@ -29,14 +29,23 @@
  */
 #define GROWTH_MAX			8
 
-/* With this many slices, a dated filter takes larger steps, see plan_dated(). */
+/* With more slices, a dated filter takes larger steps, see plan_dated(). */
 #define MANY_SLICES			10
+#define VERY_MANY_SLICES	46
+#define NEARLY_ALL_SLICES	56
+
+/* A slice that is not the first of its span gets this share of the error that is left. */
+#define NEXT_ERROR_SHARE	0.125
 
 /* A slice of a dated filter for this many elements fits at every error rate. */
 #define MAX_STEP			(FAV_MAX_ELEMENTS / 128)
 
-/* From this many slices on, only the newest span of a dated filter gets more. */
-#define SLICES_FOR_LATE		(FAV_MAX_SLICES - 4)
+/*
+ * From this many slices on, only the newest span of a dated filter gets more, and a little later
+ * no span that has one already.  At most nine spans are alive at once, so each gets its first.
+ */
+#define SLICES_FOR_LATE		(FAV_MAX_DATED_SLICES - 12)
+#define SLICES_FOR_SPANS	(FAV_MAX_DATED_SLICES - 9)
 
 /* The error of a small slice, block by block. */
 typedef struct Gauge
@@ -177,10 +186,24 @@ plan_chain(const FavFilter *filter, Plan *plan)
 		plan->capacity *= 2;
 }
 
+/* By how much the errors of all slices of a span exceed that of its first one. */
+static double
+excess_error(const FavFilter *filter, int64_t span, double first)
+{
+	double		sum = 0.0;
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++)
+		if (fav_slice_span(filter, i) == span)
+			sum += fav_slice_design_error(&filter->slices[i], filter->params.region_size);
+	return sum > first ? sum - first : 0.0;
+}
+
 /*
  * The error of a new slice of a dated filter.  Seven eighths of the rate are for the first
- * slices of all spans that may be alive, in equal parts.  Any other slice gets a quarter of what
- * is left: of the rate, without the errors of all slices and what is kept for spans to come.
+ * slices of all spans that may be alive, in equal parts.  Any other slice gets an eighth of what
+ * the others have left of the last eighth.  A span that has lost its first slice keeps its part:
+ * the span that comes next will need it.
  */
 static double
 dated_error(const FavFilter *filter, bool is_first)
@@ -194,15 +217,24 @@ dated_error(const FavFilter *filter, bool is_first)
 		return first;
 	for (i = 0; i < filter->nslices; i++)
 	{
-		left -= fav_slice_design_error(&filter->slices[i], filter->params.region_size);
 		for (j = 0; j < i && fav_slice_span(filter, j) != fav_slice_span(filter, i);)
 			j++;
 		if (j == i)
-			left += first;
+			left -= excess_error(filter, fav_slice_span(filter, i), first);
 	}
 
 	/* only unions and forged values leave next to nothing */
-	return left / 4 > first / 1024 ? left / 4 : first / 1024;
+	left *= NEXT_ERROR_SHARE;
+	return left > first / 1024 ? left : first / 1024;
+}
+
+/* How much a span of a dated filter with many slices grows at once, of what it has. */
+static double
+growth(uint32_t nslices)
+{
+	if (nslices < VERY_MANY_SLICES)
+		return 1.25;
+	return nslices < NEARLY_ALL_SLICES ? 2.5 : 6.0;
 }
 
 /*
@@ -211,8 +243,9 @@ dated_error(const FavFilter *filter, bool is_first)
  * the capacity.  If it becomes full, the next has a quarter of its capacity.  After that the
  * span grows as other chains do.
  *
- * The number of slices is limited.  The more there are, the larger are the steps of a span, above
- * all of a span that is not the newest: if elements come late, many spans grow at once.
+ * If elements come in any order of their periods, all spans grow at once.  A span that is not the
+ * newest, or has two slices, takes larger steps then, the larger the more slices the filter has, so
+ * that their number stays within its limit.
  */
 static void
 plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
@@ -239,10 +272,8 @@ plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 	}
 	plan->error = dated_error(filter, nslices == 0);
 	plan->least = 2 * count;
-	if (nslices > 0 && filter->nslices >= MANY_SLICES && is_late)
-		wanted *= filter->nslices < 2 * MANY_SLICES ? 3 : 15;
-	else if (nslices > 1 && filter->nslices >= 2 * MANY_SLICES)
-		wanted *= filter->nslices < SLICES_FOR_LATE ? 3 : 15;
+	if (filter->nslices >= MANY_SLICES && (nslices > 1 || (nslices == 1 && is_late)))
+		wanted *= growth(filter->nslices);
 	else if (nslices == 1 && other != span)
 		wanted /= 4;
 	else if (nslices == 0 && other != span)
@@ -266,7 +297,7 @@ fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlic
 	uint32_t	halvings = 0;
 	Plan		plan;
 
-	if (filter->nslices == FAV_MAX_SLICES)
+	if (filter->nslices == fav_max_slices(filter))
 		return FAV_TOO_MANY_SLICES;
 	if (fav_is_dated(filter))
 		plan_dated(filter, span, count, &plan);
@@ -310,7 +341,8 @@ make_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *s
 
 /*
  * Move one hash into the slices of its span.  An attacker may choose hashes that all fall into
- * one block.  If no slice has free bits left then, the last one is filled beyond its limit.
+ * one block.  If no slice has free bits left then, the last one is filled beyond its limit, as if
+ * no slice is left for this span.
  */
 static void
 place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t period)
@@ -353,6 +385,17 @@ place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t per
 	}
 }
 
+static bool
+has_slice(const FavFilter *filter, int64_t span)
+{
+	uint32_t	i = filter->nslices;
+
+	while (i-- > 0)
+		if (fav_slice_span(filter, i) == span)
+			return true;
+	return false;
+}
+
 /* The first span after this one that has a slice; this one if there is none. */
 static int64_t
 next_span(const FavFilter *filter, int64_t span)
@@ -368,6 +411,21 @@ next_span(const FavFilter *filter, int64_t span)
 }
 
 /*
+ * The period that a new slice of a span begins with, for a hash of this period.  A hash of an
+ * earlier span comes only to a span that has a slice (next_span()), and is kept as long as that.
+ */
+static int32_t
+first_period(const FavFilter *filter, int64_t span, int32_t period)
+{
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices && fav_span(filter, period) != span; i++)
+		if (fav_slice_span(filter, i) == span)
+			period = filter->slices[i].last;
+	return period;
+}
+
+/*
  * Move `count` recent hashes, beginning with the one at `from`, into slices of this span.  They
  * are of this span, or of an earlier one for which no slice is left.
  */
@@ -378,11 +436,11 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 	const int32_t *periods = fav_editor_periods(editor);
 	FavSlice	spare;
 	uint8_t    *spare_blocks = NULL;
-	Gauge		gauges[FAV_MAX_SLICES];
+	Gauge		gauges[FAV_MAX_DATED_SLICES];
 	FavStatus	status;
 	uint32_t	i;
 
-	for (i = 0; i < FAV_MAX_SLICES; i++)
+	for (i = 0; i < FAV_MAX_DATED_SLICES; i++)
 		gauges[i].is_watched = false;
 	for (i = 0; i < filter->nslices; i++)
 	{
@@ -398,7 +456,8 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 		/* better forget late elements too late than have no slice left for new ones */
 		if (filter->nslices >= SLICES_FOR_LATE && next_span(filter, span) != span)
 			return flush_some(editor, next_span(filter, span), from, count);
-		status = make_next_slice(filter, span, count, &spare, &spare_blocks);
+		status = filter->nslices >= SLICES_FOR_SPANS && has_slice(filter, span) ? FAV_OK :
+			make_next_slice(filter, span, count, &spare, &spare_blocks);
 		if (status != FAV_OK)
 			return status;
 	}
@@ -408,7 +467,7 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 	{
 		if (spare_blocks != NULL && choose_slice(gauges, filter, span) == FAV_NO_SLICE)
 		{
-			spare.first = spare.last = periods[i];
+			spare.first = spare.last = first_period(filter, span, periods[i]);
 			editor->own_blocks[filter->nslices] = spare_blocks;
 			filter->slices[filter->nslices++] = spare;
 			watch(&gauges[filter->nslices - 1], filter, filter->nslices - 1);

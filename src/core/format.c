@@ -26,12 +26,33 @@ malformed(FavProblem *problem, const char *format,...)
 }
 
 static FavStatus
-parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
+parse_version(const uint8_t *bytes, FavProblem *problem)
 {
 	if (bytes[FAV_AT_VERSION] != FAV_FORMAT_VERSION)
 		return malformed(problem, "Format version is %u, but only version %u is known.",
 						 bytes[FAV_AT_VERSION], FAV_FORMAT_VERSION);
-	if ((bytes[FAV_AT_FLAGS] & ~(FAV_FLAG_EXCLUDED | FAV_FLAG_DATED)) != 0 ||
+	return FAV_OK;
+}
+
+static FavStatus
+parse_short(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
+{
+	FavParams	params;
+
+	fav_set_default_params(&params);
+	fav_make_empty(filter, &params);
+	filter->is_short = true;
+	filter->tombstones_offset = FAV_SHORT_SIZE;
+	filter->runs = filter->recent = filter->tombstones = bytes + FAV_SHORT_SIZE;
+	return parse_version(bytes, problem);
+}
+
+static FavStatus
+parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
+{
+	if (parse_version(bytes, problem) != FAV_OK)
+		return FAV_MALFORMED;
+	if ((bytes[FAV_AT_FLAGS] & ~(FAV_FLAG_EXCLUDED | FAV_FLAG_DATED | FAV_FLAG_STACKED)) != 0 ||
 		((bytes[FAV_AT_FLAGS] & FAV_FLAG_DATED) == 0 && bytes[FAV_AT_NRUNS] != 0))
 		return malformed(problem, "Unknown flags and reserved bytes must be zero.");
 
@@ -41,16 +62,15 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	filter->runs = bytes + FAV_DATED_FRONT_SIZE;
 	filter->params.region_size = bytes[FAV_AT_REGION_SIZE];
 	filter->params.kind = bytes[FAV_AT_KIND];
+	filter->is_short = false;
 	filter->has_excluded = (bytes[FAV_AT_FLAGS] & FAV_FLAG_EXCLUDED) != 0;
+	filter->is_stacked = (bytes[FAV_AT_FLAGS] & FAV_FLAG_STACKED) != 0;
 	filter->nslices = bytes[FAV_AT_NSLICES];
 	filter->nrecent = fav_load16(bytes + FAV_AT_NRECENT);
 
 	if (filter->params.region_size < 1 || filter->params.region_size > FAV_MAX_REGION_SIZE)
 		return malformed(problem, "Region size is %u, but must be between 1 and %d.",
 						 filter->params.region_size, FAV_MAX_REGION_SIZE);
-	if (filter->nslices > FAV_MAX_SLICES)
-		return malformed(problem, "The value has %u slices, but at most %d are possible.",
-						 filter->nslices, FAV_MAX_SLICES);
 	if (bytes[FAV_AT_KIND] > FAV_KIND_PAIR)
 		return malformed(problem, "The kind of its elements is %u, but at most %d is known.",
 						 bytes[FAV_AT_KIND], FAV_KIND_PAIR);
@@ -67,6 +87,9 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 		if (filter->newest == FAV_NO_PERIOD && (filter->nrecent > 0 || filter->nslices > 0))
 			return malformed(problem, "A dated value with elements has a newest period.");
 	}
+	if (filter->nslices > fav_max_slices(filter))
+		return malformed(problem, "The value has %u slices, but at most %u are possible.",
+						 filter->nslices, fav_max_slices(filter));
 	filter->recent = bytes + fav_recent_offset(filter);
 	return FAV_OK;
 }
@@ -120,6 +143,8 @@ parse_params(FavFilter *filter, const uint8_t *params, FavProblem *problem)
 						 filter->params.error_rate);
 	if (filter->has_excluded && filter->ntombstones == 0)
 		return malformed(problem, "A value without tombstones cannot have excluded elements.");
+	if (filter->is_stacked && (filter->nslices == 0 || fav_is_dated(filter)))
+		return malformed(problem, "A value without slices, or one that is dated, is not a stack.");
 	if ((filter->params.kind == FAV_KIND_NONE) != fav_is_empty(filter))
 		return malformed(problem, "A value has a kind of elements if and only if it is not empty.");
 	if (filter->nslices == 0 && filter->elements != 0)
@@ -187,9 +212,11 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 						 (unsigned long long) size, (unsigned long long) FAV_MAX_SIZE);
 	if (available > size)
 		available = size;
+	if (size == FAV_SHORT_SIZE && available == size)
+		return parse_short(filter, bytes, problem);
 	if (available < FAV_HEADER_SIZE)
-		return malformed(problem, "The value has %llu bytes, but even an empty one has %d.",
-						 (unsigned long long) available, FAV_HEADER_SIZE);
+		return malformed(problem, "The value has %llu bytes, but must have %d or at least %d.",
+						 (unsigned long long) available, FAV_SHORT_SIZE, FAV_HEADER_SIZE);
 	status = parse_front(filter, bytes, problem);
 	if (status != FAV_OK)
 		return status;
@@ -205,7 +232,7 @@ fav_open(FavFilter *filter, const uint8_t *bytes, size_t available, size_t size,
 	if (status != FAV_OK)
 		return status;
 
-	/* At most 32 slices below 2^43 bytes each: the sum cannot overflow. */
+	/* At most 72 slices below 2^43 bytes each: the sum cannot overflow. */
 	offset = head_size;
 	for (i = 0; i < filter->nslices; i++)
 	{
@@ -348,6 +375,8 @@ fav_size(const FavFilter *filter)
 	uint64_t	size = fav_head_size(filter);
 	uint32_t	i;
 
+	if (filter->is_short)
+		return FAV_SHORT_SIZE;
 	for (i = 0; i < filter->nslices; i++)
 		size += fav_slice_bytes(&filter->slices[i], filter->params.region_size);
 	return size + (uint64_t) filter->ntombstones * 8;
@@ -376,10 +405,14 @@ fav_write_head(const FavFilter *filter, uint8_t *out)
 	uint8_t    *at;
 	uint32_t	i;
 
-	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
-	memset(out, 0, FAV_FRONT_SIZE);
 	out[FAV_AT_VERSION] = FAV_FORMAT_VERSION;
+	if (filter->is_short)
+		return out + FAV_SHORT_SIZE;
+	memcpy(&rate_bits, &filter->params.error_rate, sizeof(rate_bits));
+	memset(out + 1, 0, FAV_FRONT_SIZE - 1);
 	out[FAV_AT_FLAGS] = filter->has_excluded && filter->ntombstones > 0 ? FAV_FLAG_EXCLUDED : 0;
+	if (filter->is_stacked && filter->nslices > 0)
+		out[FAV_AT_FLAGS] |= FAV_FLAG_STACKED;
 	out[FAV_AT_REGION_SIZE] = (uint8_t) filter->params.region_size;
 	out[FAV_AT_NSLICES] = (uint8_t) filter->nslices;
 	out[FAV_AT_KIND] = fav_is_empty(filter) ? FAV_KIND_NONE : (uint8_t) filter->params.kind;

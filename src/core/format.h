@@ -23,6 +23,9 @@
  * PostgreSQL leaves what the old and the new row have in common before and after that out
  * of the WAL record of an UPDATE, and so logs 20 bytes of the value, not all of it.
  *
+ * The short form of the empty filter is its version alone.  It stands for NULL in columns that
+ * are NOT NULL.
+ *
  * The head is everything before the blocks.  It fits in the first TOAST chunk of a large value
  * (except for some dated ones), and gives the offset of every block.
  */
@@ -40,7 +43,7 @@
 #define FAV_AT_VERSION		0	/* u8, FAV_FORMAT_VERSION */
 #define FAV_AT_FLAGS		1	/* u8, FAV_FLAG_* */
 #define FAV_AT_REGION_SIZE	2	/* u8, 1 .. FAV_MAX_REGION_SIZE */
-#define FAV_AT_NSLICES		3	/* u8, 0 .. FAV_MAX_SLICES */
+#define FAV_AT_NSLICES		3	/* u8, 0 .. fav_max_slices() */
 #define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_MAX */
 #define FAV_AT_KIND			6	/* u8, FavKind; none if and only if the value is empty */
 #define FAV_AT_NRUNS		7	/* u8, 0 .. number of recent hashes; zero if not dated */
@@ -56,6 +59,12 @@
 
 /* The filter forgets, see dated.h. */
 #define FAV_FLAG_DATED		2
+
+/*
+ * The slices are a stack of levels, and elements need not have a home in them.  Only with slices,
+ * and not in a dated value, where no removal clears a bit anyway.
+ */
+#define FAV_FLAG_STACKED	4
 
 /* a run of recent hashes; the periods of runs descend */
 #define FAV_RUN_AT_PERIOD	0	/* i32 */
@@ -74,6 +83,9 @@
 
 /* front and parameters: the value of the empty filter */
 #define FAV_HEADER_SIZE			(FAV_FRONT_SIZE + FAV_PARAMS_SIZE)
+
+/* the short form of the empty filter */
+#define FAV_SHORT_SIZE			1
 
 /* an entry of the slice directory */
 #define FAV_SLICE_AT_NBLOCKS	0	/* u32, at least 1 */
@@ -104,15 +116,17 @@
 
 /*
  * A filter that doubles from one block to the largest value has about 22 slices; the rest is
- * for unions.  The limit keeps the head within one TOAST chunk.
+ * for unions.  The limit keeps the head within one TOAST chunk.  In a dated filter, up to nine
+ * spans grow at once if elements come in random order of their periods.
  */
 #define FAV_MAX_SLICES		32
+#define FAV_MAX_DATED_SLICES 72
 
 /* The largest size of the head of a value that is not dated, and of any value. */
 #define FAV_PLAIN_HEAD_SIZE \
 	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
 #define FAV_MAX_HEAD_SIZE \
-	(FAV_DATED_FRONT_SIZE + FAV_PARAMS_SIZE + FAV_MAX_SLICES * FAV_DATED_ENTRY_SIZE + \
+	(FAV_DATED_FRONT_SIZE + FAV_PARAMS_SIZE + FAV_MAX_DATED_SLICES * FAV_DATED_ENTRY_SIZE + \
 	 FAV_RECENT_MAX * (8 + FAV_RUN_SIZE))
 
 /* No value has more bits than that. */
@@ -135,6 +149,12 @@ typedef enum FavKind
 	FAV_KIND_PAIR
 } FavKind;
 
+/* The parameters of a filter that was given none: of fav_new(), fav_add(NULL, ...) and others. */
+#define FAV_DEFAULT_CAPACITY	1000
+#define FAV_DEFAULT_ERROR_RATE	0.01
+#define FAV_DEFAULT_REGION_SIZE 7
+#define FAV_DEFAULT_SEED		0
+
 typedef struct FavParams
 {
 	uint64_t	capacity;		/* what the first slice is sized for */
@@ -144,6 +164,12 @@ typedef struct FavParams
 	uint16_t	region_size;
 	uint16_t	kind;			/* FavKind; may be known before there is an element */
 } FavParams;
+
+/* The defaults of fav_new(), which are also the parameters of fav_add(NULL, ...). */
+#define FAV_DEFAULT_CAPACITY	1000
+#define FAV_DEFAULT_ERROR_RATE	0.01
+#define FAV_DEFAULT_REGION_SIZE 7
+#define FAV_DEFAULT_SEED		0
 
 typedef struct FavSlice
 {
@@ -172,10 +198,12 @@ typedef struct FavFilter
 	uint32_t	nruns;
 	int32_t		newest;			/* period; 0 if not dated */
 	bool		has_excluded;	/* FAV_FLAG_EXCLUDED */
+	bool		is_stacked;		/* FAV_FLAG_STACKED */
+	bool		is_short;		/* the short form of the empty filter, see fav_is_short() */
 	const uint8_t *runs;
 	const uint8_t *recent;
 	const uint8_t *tombstones;	/* NULL if not loaded */
-	FavSlice	slices[FAV_MAX_SLICES];
+	FavSlice	slices[FAV_MAX_DATED_SLICES];
 } FavFilter;
 
 typedef enum FavStatus
@@ -184,7 +212,7 @@ typedef enum FavStatus
 	FAV_MALFORMED,				/* these bytes are not a value */
 	FAV_NO_MEMORY,
 	FAV_TOO_LARGE,				/* would exceed FAV_MAX_SIZE */
-	FAV_TOO_MANY_SLICES,		/* would exceed FAV_MAX_SLICES */
+	FAV_TOO_MANY_SLICES,		/* would exceed fav_max_slices() */
 	FAV_MISMATCH,				/* other seed, region size, kind or keep */
 	FAV_UNDATED					/* a dated filter that knows no period yet */
 } FavStatus;
@@ -304,6 +332,12 @@ fav_is_dated(const FavFilter *filter)
 	return filter->params.keep > 0;
 }
 
+static inline uint32_t
+fav_max_slices(const FavFilter *filter)
+{
+	return fav_is_dated(filter) ? FAV_MAX_DATED_SLICES : FAV_MAX_SLICES;
+}
+
 static inline size_t
 fav_recent_offset(const FavFilter *filter)
 {
@@ -347,6 +381,24 @@ fav_is_empty(const FavFilter *filter)
 	return filter->nrecent == 0 && filter->nslices == 0 && filter->ntombstones == 0;
 }
 
+/* Are these bytes the short form of the empty filter? */
+static inline bool
+fav_is_short(const uint8_t *bytes, size_t size)
+{
+	return size == FAV_SHORT_SIZE && bytes[FAV_AT_VERSION] == FAV_FORMAT_VERSION;
+}
+
+/* The parameters of a filter that was given none. */
+static inline void
+fav_set_default_params(FavParams *params)
+{
+	memset(params, 0, sizeof(*params));
+	params->capacity = FAV_DEFAULT_CAPACITY;
+	params->seed = FAV_DEFAULT_SEED;
+	params->error_rate = FAV_DEFAULT_ERROR_RATE;
+	params->region_size = FAV_DEFAULT_REGION_SIZE;
+}
+
 /* A filter without elements. */
 static inline void
 fav_make_empty(FavFilter *filter, const FavParams *params)
@@ -387,6 +439,11 @@ extern FavStatus fav_check(const FavFilter *filter, FavProblem *problem);
 extern void *fav_alloc(size_t size);
 extern void fav_free(void *memory);
 extern void fav_pause(void);
+
+/* Of variables that keep something between calls.  A program with threads defines it. */
+#ifndef FAV_PER_THREAD
+#define FAV_PER_THREAD
+#endif
 
 /* Loops pause after this many blocks or hashes. */
 #define FAV_PAUSE_BLOCKS	2048

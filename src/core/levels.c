@@ -18,22 +18,29 @@
 #define MIDDLE_CAPACITY_FACTOR	80.0
 
 static bool
+contains(const FavFilter *filter, uint64_t hash)
+{
+	return filter != NULL && fav_contains(filter, hash);
+}
+
+static bool
 excludes(const FavFilter *filter, uint64_t hash)
 {
 	return filter != NULL && fav_has_tombstone(filter, hash);
 }
 
+static bool
+is_below_recent(const FavLevels *levels, uint64_t hash)
+{
+	return FAV_IS_BELOW_RECENT(contains(levels->middle, hash), contains(levels->base, hash),
+							   excludes(levels->middle, hash));
+}
+
 bool
 fav_levels_contain(const FavLevels *levels, uint64_t hash)
 {
-	bool		in_middle;
-
-	if (levels->recent != NULL && fav_contains(levels->recent, hash))
-		return true;
-	in_middle = levels->middle != NULL && fav_contains(levels->middle, hash);
-	if (!in_middle && (levels->base == NULL || !fav_contains(levels->base, hash)))
-		return false;
-	return !excludes(levels->recent, hash) && (in_middle || !excludes(levels->middle, hash));
+	return FAV_IS_IN_LEVELS(contains(levels->recent, hash), is_below_recent(levels, hash),
+							excludes(levels->recent, hash));
 }
 
 uint64_t
@@ -216,7 +223,7 @@ chain_slices(FavFilter *stack, const FavFilter *level)
 
 	if (level == NULL)
 		return FAV_OK;
-	if (stack->nslices + level->nslices > FAV_MAX_SLICES)
+	if (stack->nslices + level->nslices > fav_max_slices(stack))
 		return FAV_TOO_MANY_SLICES;
 	for (i = 0; i < level->nslices; i++)
 		stack->slices[stack->nslices++] = level->slices[i];
@@ -253,6 +260,7 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 		status = chain_slices(stack, levels->middle);
 	if (status != FAV_OK)
 		return status;
+	stack->is_stacked = stack->nslices > 0 && !fav_is_dated(stack);
 	if (levels->base != NULL && stack->params.capacity < levels->base->params.capacity)
 		stack->params.capacity = levels->base->params.capacity;
 	if (most > 0)

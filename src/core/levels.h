@@ -14,7 +14,8 @@
  * a log of the changes if nobody has the elements (a sink).  So a write costs what it changes, as
  * in an LSM tree.  No bit of middle is ever cleared, and of base only by a sink.
  *
- * Any level may be missing.
+ * Any level may be missing (NULL).  In a table, base and middle that are missing are the short form
+ * of the empty filter.
  */
 #ifndef FAV_LEVELS_H
 #define FAV_LEVELS_H
@@ -36,6 +37,17 @@ typedef struct FavLevels
 	const FavFilter *recent;
 } FavLevels;
 
+/*
+ * The one definition of the membership of levels.  The levels below one are to it what slices are
+ * to recent hashes within a filter.  Arguments are evaluated in order and only as far as needed:
+ * tombstones are searched only if a lower level reports the element, which is rare.
+ */
+#define FAV_IS_BELOW_RECENT(in_middle, in_base, middle_excludes) \
+	FAV_IS_MEMBER(in_middle, in_base, middle_excludes)
+#define FAV_IS_IN_LEVELS(in_recent, is_below, recent_excludes) \
+	FAV_IS_MEMBER(in_recent, is_below, recent_excludes)
+
+/* The same for levels in memory. */
 extern bool fav_levels_contain(const FavLevels *levels, uint64_t hash);
 
 extern FavKind fav_levels_kind(const FavLevels *levels);
@@ -67,6 +79,9 @@ extern void fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *rec
 
 /*
  * One filter that contains what the three levels contain: slices are chained and lists joined.
+ * Removing from it clears no bit (FAV_FLAG_STACKED), because an element that a lower level reports
+ * by chance was not added to it.
+ *
  * The result borrows blocks from the levels; the caller frees *tombstones.  FAV_MISMATCH if the
  * levels differ in seed, region size, kind or keep, or if recent has slices or another level has
  * recent hashes, which ours never have.

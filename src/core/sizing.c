@@ -274,7 +274,7 @@ element_cost(uint32_t region_size, uint32_t k, double load)
 static void
 cheapest(double error, uint32_t region_size, uint32_t *best_k, double *best_load)
 {
-	static struct
+	static FAV_PER_THREAD struct
 	{
 		double		error;
 		uint32_t	region_size;	/* 0: unused */
@@ -353,7 +353,7 @@ double
 fav_slice_design_error(const FavSlice *slice, uint32_t region_size)
 {
 	/* the last answers, as in cheapest() */
-	static struct
+	static FAV_PER_THREAD struct
 	{
 		double		fill;
 		uint32_t	region_size;	/* 0: unused */

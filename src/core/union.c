@@ -90,7 +90,7 @@ chain_slice(FavEditor *editor, const FavSlice *slice)
 {
 	FavFilter  *filter = &editor->filter;
 
-	if (filter->nslices == FAV_MAX_SLICES)
+	if (filter->nslices == fav_max_slices(filter))
 		return FAV_TOO_MANY_SLICES;
 	if (fav_size(filter) + fav_slice_bytes(slice, filter->params.region_size) > FAV_MAX_SIZE)
 		return FAV_TOO_LARGE;
@@ -201,6 +201,7 @@ union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 
 	/* oldest first, as they came */
 	editor->filter.has_excluded |= b->has_excluded;
+	editor->filter.is_stacked |= b->is_stacked;
 	fav_recent_periods(b, periods);
 	for (i = b->nrecent; i-- > 0 && status == FAV_OK;)
 		status = fav_editor_put_recent(editor, fav_load64(b->recent + 8 * i), periods[i]);
@@ -221,7 +222,7 @@ replace_editor(FavEditor *editor, const FavEditor *next)
 	editor->filter.recent = editor->own_recent + sizeof(editor->own_recent) -
 		8 * editor->filter.nrecent;
 	for (i = 0; i < editor->filter.nslices; i++)
-		for (j = 0; j < FAV_MAX_SLICES && editor->own_blocks[i] == NULL; j++)
+		for (j = 0; j < FAV_MAX_DATED_SLICES && editor->own_blocks[i] == NULL; j++)
 			if (old.own_blocks[j] != NULL && old.own_blocks[j] == editor->filter.slices[i].blocks)
 			{
 				editor->own_blocks[i] = old.own_blocks[j];
@@ -240,6 +241,8 @@ fav_editor_union(FavEditor *editor, const FavFilter *other)
 	FavEditor	next;
 	FavStatus	status;
 
+	if (other->is_short)
+		return FAV_OK;
 	if (editor->filter.params.seed != other->params.seed ||
 		editor->filter.params.region_size != other->params.region_size ||
 		editor->filter.params.keep != other->params.keep ||

@@ -17,6 +17,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
@@ -219,9 +220,8 @@ find_function(const char *name, int count, const Oid *types, Oid schema)
 }
 
 /*
- * Turn fav_contains(fav_stack(base, middle, recent), x) into
- * fav_contains(base, middle, recent, x), which copies nothing.  x is an element or a pair.
- * Returns NULL for any other call.
+ * Turn fav_contains(fav_stack(base, middle, recent), x) into a call of fav_probe(base, middle,
+ * recent, x), which copies nothing.  x is an element or a pair.  Returns NULL for any other call.
  */
 static Node *
 contains_levels(FuncExpr *call)
@@ -246,12 +246,27 @@ contains_levels(FuncExpr *call)
 	stack = list_nth(call->args, is_contained ? 1 : 0);
 	if (!IsA(stack, FuncExpr) || stack->funcid != find_function("fav_stack", 3, types, schema))
 		return NULL;
-	function = find_function("fav_contains", 2 + count, types, schema);
+	function = find_function("fav_probe", 2 + count, types, schema);
 	if (!OidIsValid(function))
 		return NULL;
 	element = list_delete_nth_cell(list_copy(call->args), is_contained ? 1 : 0);
 	return (Node *) makeFuncExpr(function, BOOLOID, list_concat_copy(stack->args, element),
 								 call->funccollid, call->inputcollid, COERCE_EXPLICIT_CALL);
+}
+
+/*
+ * The probe of a sub-select that stands for <name>_has.  The planner may put such a condition
+ * into another query than that which it was made for (convert_EXISTS_to_ANY), so the query that
+ * has it now must know that it has a sub-select.
+ */
+static void
+note_sub_select(PlannerInfo *root, const FuncExpr *call)
+{
+	const Node *filter = list_length(call->args) > 3 ? lthird(call->args) : NULL;
+
+	if (root != NULL && root->parse != NULL && filter != NULL && IsA(filter, Param) &&
+		((const Param *) filter)->paramkind == PARAM_SUBLINK)
+		root->parse->hasSubLinks = true;
 }
 
 Datum
@@ -280,7 +295,12 @@ fav_support(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(wanted);
 	}
 	if (IsA(request, SupportRequestSimplify))
-		PG_RETURN_POINTER(contains_levels(((SupportRequestSimplify *) request)->fcall));
+	{
+		SupportRequestSimplify *wanted = (SupportRequestSimplify *) request;
+
+		note_sub_select(wanted->root, wanted->fcall);
+		PG_RETURN_POINTER(contains_levels(wanted->fcall));
+	}
 	PG_RETURN_POINTER(NULL);
 }
 

@@ -57,6 +57,8 @@ fav_union(PG_FUNCTION_ARGS)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(PG_ARGISNULL(0) ? 1 : 0));
 	fav_get_argument(fcinfo, 0, &a);
 	fav_get_argument(fcinfo, 1, &b);
+	if (a.filter.is_short || b.filter.is_short)
+		PG_RETURN_DATUM(PG_GETARG_DATUM(a.filter.is_short ? 1 : 0));
 	fav_editor_open(&editor, &a.filter);
 	fav_unite(&editor, &b.filter);
 	return fav_finish_edit(&editor);

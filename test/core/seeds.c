@@ -46,6 +46,27 @@ save_value(const char *name, const uint8_t *bytes, size_t size)
 	free(both);
 }
 
+/* A stack of levels, of which some elements are removed. */
+static void
+make_stacked(const char *name)
+{
+	FavParams	params = {.capacity = 1, .kind = FAV_KIND_INTEGER, .error_rate = 0.2, .region_size = 1, .seed = 2};
+	FavEditor	editor;
+	Value		value;
+	int64_t		i;
+
+	fav_editor_new(&editor, &params);
+	for (i = 0; i < 400; i++)
+		fav_editor_add(&editor, fav_hash_integer(i, params.seed));
+	editor.filter.is_stacked = true;
+	for (i = 0; i < 100; i++)
+		fav_editor_remove(&editor, fav_hash_integer(i, params.seed));
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	save_value(name, value.bytes, value.size);
+	value_free(&value);
+}
+
 static void
 make(const char *name, double error_rate, uint32_t region_size, uint64_t capacity, int64_t adds, int64_t dels)
 {
@@ -161,6 +182,7 @@ main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	corpus = argv[1];
+	save_value("short", (const uint8_t[]) {FAV_FORMAT_VERSION}, FAV_SHORT_SIZE);
 	make("empty", 0.01, 7, 1000, 0, 0);
 	make("one", 0.01, 7, 1000, 1, 0);
 	make("exact-20", 0.01, 7, 1000, 20, 3);
@@ -175,6 +197,7 @@ main(int argc, char **argv)
 	make("region-31", 0.5, 31, 1, 140, 9);
 	make("many-bits", 1e-6, 1, 1, 129, 20);
 	make("large-capacity", 0.2, 3, UINT64_C(1) << 31, 5, 1);
+	make_stacked("stacked");
 	make_dated("dated-empty", 7, 0, 0);
 	make_dated("dated-exact", 7, 5, 12);
 	make_dated("dated-slices", 1, 5, 50);

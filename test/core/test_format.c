@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "dated.h"
 #include "harness.h"
 #include "hash.h"
 
@@ -96,7 +97,7 @@ test_header(const Value *value)
 		{"version 0", FAV_AT_VERSION, 1, 0, "Format version is 0"},
 		{"version 2", FAV_AT_VERSION, 1, 2, "Format version is 2"},
 		{"version 255", FAV_AT_VERSION, 1, 255, "Format version is 255"},
-		{"flags 4", FAV_AT_FLAGS, 1, 4, "Unknown flags and reserved"},
+		{"flags 8", FAV_AT_FLAGS, 1, 8, "Unknown flags and reserved"},
 		{"flags 128", FAV_AT_FLAGS, 1, 128, "Unknown flags and reserved"},
 		{"reserved", FAV_AT_NRUNS, 1, 1, "Unknown flags and reserved"},
 		{"no kind", FAV_AT_KIND, 1, FAV_KIND_NONE, "if and only if it is not empty"},
@@ -233,11 +234,89 @@ test_lengths(const Value *value)
 
 	test_begin("format: truncated at every length, and longer by up to 64 bytes");
 	for (size = 0; size < value->size; size++)
-		expect_refusal("truncated", value->bytes, size, "The value has");
+		if (size != FAV_SHORT_SIZE)
+			expect_refusal("truncated", value->bytes, size, "The value has");
 	memcpy(longer, value->bytes, value->size);
 	for (size = value->size + 1; size <= value->size + 64; size++)
 		expect_refusal("trailing bytes", longer, size, "add up to");
 	free(longer);
+	test_end();
+}
+
+/* The short form of the empty filter: one byte, whatever is done with it becomes an ordinary value. */
+static void
+test_short(void)
+{
+	const uint8_t bytes[2] = {FAV_FORMAT_VERSION, FAV_FORMAT_VERSION};
+	FavParams	params = {.capacity = 3, .kind = FAV_KIND_INTEGER, .error_rate = 0.2, .region_size = 1, .seed = 9, .keep = 4};
+	FavParams	defaults;
+	FavFilter	filter;
+	FavEditor	editor;
+	FavEditor	other;
+	FavProblem	problem;
+	FavMeasure	measure;
+	Value		value;
+	Value		same;
+	uint8_t		again[FAV_SHORT_SIZE];
+	unsigned	version;
+	int64_t		i;
+
+	test_begin("format: the short form of the empty filter");
+	for (version = 0; version < 256; version++)
+	{
+		uint8_t		byte = (uint8_t) version;
+
+		CHECK((try(&byte, 1, &problem) == FAV_OK) == (version == FAV_FORMAT_VERSION));
+		CHECK(fav_is_short(&byte, 1) == (version == FAV_FORMAT_VERSION));
+	}
+	expect_refusal("no byte", bytes, 0, "has 0 bytes");
+	expect_refusal("two bytes", bytes, 2, "has 2 bytes");
+	CHECK(!fav_is_short(bytes, 2) && !fav_is_short(bytes, 0));
+	CHECK(fav_open(&filter, bytes, 0, 1, &problem) == FAV_MALFORMED);
+	CHECK(!fav_head_is_longer(bytes, 1));
+
+	CHECK(fav_open(&filter, bytes, 1, 1, &problem) == FAV_OK);
+	fav_set_default_params(&defaults);
+	CHECK(filter.is_short && fav_is_empty(&filter) && filter.tombstones != NULL);
+	CHECK(memcmp(&filter.params, &defaults, sizeof(defaults)) == 0);
+	CHECK(fav_size(&filter) == FAV_SHORT_SIZE);
+	fav_write(&filter, again);
+	CHECK(again[0] == bytes[0]);
+	CHECK(!fav_contains(&filter, 0) && !fav_has_tombstone(&filter, 0) && fav_count(&filter) == 0);
+	CHECK(fav_bloat(&filter) >= 1.0 && fav_bloat(&filter) <= 1.0 && !fav_needs_rebuild(&filter));
+	fav_measure(&filter, &measure);
+	CHECK(measure.fill <= 0.0 && measure.error <= 0.0);
+
+	/* an edit of it is one of a new filter with the default parameters */
+	fav_editor_open(&editor, &filter);
+	fav_editor_new(&other, &defaults);
+	for (i = 0; i < 400; i++)
+	{
+		CHECK(fav_editor_add(&editor, fav_hash_integer(i, 0)) == FAV_OK);
+		CHECK(fav_editor_add(&other, fav_hash_integer(i, 0)) == FAV_OK);
+		CHECK(fav_editor_remove(&editor, fav_hash_integer(i / 2, 0)) == FAV_OK);
+		CHECK(fav_editor_remove(&other, fav_hash_integer(i / 2, 0)) == FAV_OK);
+	}
+	editor.filter.params.kind = other.filter.params.kind = FAV_KIND_INTEGER;
+	value_from_editor(&value, &editor);
+	value_from_editor(&same, &other);
+	CHECK(value.size == same.size && memcmp(value.bytes, same.bytes, value.size) == 0);
+	CHECK(!value.filter.is_short);
+	value_free(&value);
+	value_free(&same);
+	fav_editor_close(&editor);
+	fav_editor_close(&other);
+
+	/* it fits any other filter */
+	fav_editor_new(&editor, &params);
+	CHECK(fav_editor_add_at(&editor, 1, 5) == FAV_OK);
+	value_from_editor(&value, &editor);
+	CHECK(fav_editor_union(&editor, &filter) == FAV_OK);
+	value_from_editor(&same, &editor);
+	CHECK(value.size == same.size && memcmp(value.bytes, same.bytes, value.size) == 0);
+	value_free(&value);
+	value_free(&same);
+	fav_editor_close(&editor);
 	test_end();
 }
 
@@ -364,5 +443,6 @@ main(void)
 		value_free(&value);
 	}
 	test_huge();
+	test_short();
 	return test_summary("test_format");
 }
