@@ -4,6 +4,7 @@
 #   make PG_CONFIG=/path/to/pg_config ...   for another one
 #   tools/test                  all tests, in throw-away clusters
 #   make core-check, make fuzz  the filter alone, without PostgreSQL
+#   make lib, make install-lib  libfav, the filter as a C library (docs/LIBFAV.md)
 #   make script                 fav--1.0.sql, after a change of its template
 #   make dist                   the archive for PGXN
 
@@ -15,8 +16,8 @@ core = build dated editor filter flush format levels sizing slice slice_avx2 tom
 type = compare edit elements expanded functions io stats support union
 aggregate = agg hashset state union
 cache = bounded functions
-attach = attach attachment build cache collect columns definition levels list mapping objects \
-	owner progress queries rebuild reconcile remove rows shards sink verify
+attach = attach attachment build cache collect columns definition has levels list mapping objects \
+	owner progress queries readers rebuild reconcile rows shards sink sink_functions verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \
@@ -52,12 +53,21 @@ ISOLATION_OPTS = --load-extension=fav
 
 TAP_TESTS = 1
 
+# libfav has a Makefile of its own and needs no server.  PGXS has another target install-lib.
+ifneq ($(filter lib install-lib,$(MAKECMDGOALS)),)
+.PHONY: lib install-lib
+lib:
+	$(MAKE) -C $(top)src/lib
+install-lib:
+	$(MAKE) -C $(top)src/lib install
+else
+
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # PGXS knows of no headers but the server's.
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(top)src/*.h $(top)src/*/*.h)
+$(OBJS) $(OBJS:.o=.bc): $(filter-out %/libfav.h,$(wildcard $(top)src/*.h $(top)src/*/*.h))
 
 # A VPATH build starts in an empty folder.
 $(shell mkdir -p $(dir $(OBJS)))
@@ -79,3 +89,5 @@ distversion = $(shell sed -n 's/^\t"version": "\(.*\)",$$/\1/p' $(top)META.json)
 
 dist:
 	git -C $(top) archive --format=zip --prefix=fav-$(distversion)/ -o $(CURDIR)/fav-$(distversion).zip HEAD
+
+endif

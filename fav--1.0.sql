@@ -695,33 +695,55 @@ COMMENT ON AGGREGATE fav_union_agg(fav) IS 'union of all filters';
 -- The levels of one filter.  An upper level overrides the lower ones.
 
 CREATE FUNCTION fav_stack(base fav, middle fav, recent fav) RETURNS fav
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION fav_stack(fav, fav, fav) IS 'the levels of an attached filter as one filter';
 
-CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_int8' LANGUAGE C
+-- NULL levels are those of a key without a filter: nothing is in them.
+
+CREATE FUNCTION fav_probe(base fav, middle fav, recent fav, element bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_int8' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint) IS
+COMMENT ON FUNCTION fav_probe(fav, fav, fav, bigint) IS
 	'is the element in the filter of these levels?';
-CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element text) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_text' LANGUAGE C
+CREATE FUNCTION fav_probe_at(base fav, middle fav, recent fav, period int, element bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_at_int8' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, text) IS
+COMMENT ON FUNCTION fav_probe_at(fav, fav, fav, int, bigint) IS
+	'is the element in the dated filter of these levels, without what is too old in this period?';
+CREATE FUNCTION fav_probe(base fav, middle fav, recent fav, element text) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_text' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_probe(fav, fav, fav, text) IS
 	'is the element in the filter of these levels?';
-CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element uuid) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_uuid' LANGUAGE C
+CREATE FUNCTION fav_probe_at(base fav, middle fav, recent fav, period int, element text) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_at_text' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, uuid) IS
+COMMENT ON FUNCTION fav_probe_at(fav, fav, fav, int, text) IS
+	'is the element in the dated filter of these levels, without what is too old in this period?';
+CREATE FUNCTION fav_probe(base fav, middle fav, recent fav, element uuid) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_uuid' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_probe(fav, fav, fav, uuid) IS
 	'is the element in the filter of these levels?';
-CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, element bytea) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_bytea' LANGUAGE C
+CREATE FUNCTION fav_probe_at(base fav, middle fav, recent fav, period int, element uuid) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_at_uuid' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bytea) IS
+COMMENT ON FUNCTION fav_probe_at(fav, fav, fav, int, uuid) IS
+	'is the element in the dated filter of these levels, without what is too old in this period?';
+CREATE FUNCTION fav_probe(base fav, middle fav, recent fav, element bytea) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_bytea' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_probe(fav, fav, fav, bytea) IS
 	'is the element in the filter of these levels?';
-CREATE FUNCTION fav_contains(base fav, middle fav, recent fav, key bigint, element bigint) RETURNS boolean
-	AS 'MODULE_PATHNAME', 'fav_contains_levels_pair' LANGUAGE C
+CREATE FUNCTION fav_probe_at(base fav, middle fav, recent fav, period int, element bytea) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_at_bytea' LANGUAGE C
 	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
-COMMENT ON FUNCTION fav_contains(fav, fav, fav, bigint, bigint) IS
+COMMENT ON FUNCTION fav_probe_at(fav, fav, fav, int, bytea) IS
+	'is the element in the dated filter of these levels, without what is too old in this period?';
+CREATE FUNCTION fav_probe(base fav, middle fav, recent fav, key bigint, element bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'fav_probe_pair' LANGUAGE C
+	IMMUTABLE PARALLEL SAFE COST 3 SUPPORT fav_support;
+COMMENT ON FUNCTION fav_probe(fav, fav, fav, bigint, bigint) IS
 	'is the pair in the filter of these levels?';
 
 -- The base of an attached filter.  Like fav_agg, but with a seed, and its only slice may use the
@@ -807,6 +829,27 @@ CREATE FUNCTION fav_sink_recent(source regclass, error_rate float8, seed bigint,
 COMMENT ON FUNCTION fav_sink_recent(regclass, float8, bigint, bigint) IS
 	'an empty filter; as the default of column recent it records the source and the parameters of a sink';
 
+-- <name>_has(key, element), which fav_attach and fav_sink make, is one call of fav_has.  All of
+-- its arguments have exact types, so no overload can come before it.
+
+CREATE FUNCTION fav_has_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION fav_has_support(internal) IS
+	'planner support: what a call of fav_has means, as queries';
+CREATE FUNCTION fav_has(levels regclass, pair record, exact boolean, complete boolean) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE SUPPORT fav_has_support;
+COMMENT ON FUNCTION fav_has(regclass, record, boolean, boolean) IS
+	'implementation of the functions ..._has';
+
+CREATE FUNCTION fav_may_have(found boolean) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE SUPPORT fav_support;
+COMMENT ON FUNCTION fav_may_have(boolean) IS
+	'true unless the argument is false; the planner assumes that it is seldom true';
+
+CREATE FUNCTION fav_refuse_write() RETURNS trigger
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON FUNCTION fav_refuse_write() IS 'trigger of the views ..._fav: filters follow their table';
+
 -- The trigger functions of an attachment; fav_attach creates the triggers.  A trigger that a
 -- user creates by hand can reach only filters of their own tables.
 
@@ -821,24 +864,56 @@ COMMENT ON FUNCTION fav_reconcile() IS
 
 CREATE FUNCTION fav_attach(
 	source regclass, key name, element name, error_rate float8 DEFAULT 0.01,
-	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL, build boolean DEFAULT true
-) RETURNS regclass
+	share int DEFAULT NULL, seed bigint DEFAULT NULL, name name DEFAULT NULL,
+	exact boolean DEFAULT true, build boolean DEFAULT true
+) RETURNS regprocedure
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean) IS
-	'build a filter per key of a table, or per group of keys, and keep it in step with the table; returns the view of the filters';
+COMMENT ON FUNCTION fav_attach(regclass, name, name, float8, int, bigint, name, boolean, boolean) IS
+	'build a filter per key of a table, or per group of keys, and keep it in step with the table; returns the function to ask';
 
 CREATE FUNCTION fav_sink(
-	source regclass, key name, element name, keep interval DEFAULT NULL, error_rate float8 DEFAULT 0.01
-) RETURNS regclass
+	source regclass, key name, element name, keep interval DEFAULT NULL, at name DEFAULT NULL,
+	error_rate float8 DEFAULT 0.01
+) RETURNS regprocedure
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
-COMMENT ON FUNCTION fav_sink(regclass, name, name, interval, float8) IS
-	'make a table keep a filter per key instead of the rows that are inserted; returns the view of the filters';
+COMMENT ON FUNCTION fav_sink(regclass, name, name, interval, name, float8) IS
+	'make a table keep a filter per key instead of the rows that are inserted; returns the function to ask';
 
-CREATE FUNCTION fav_remove(source regclass, key text, elements anyarray, exclude boolean DEFAULT false)
-RETURNS void
+-- What the functions of a sink call: <sink>_add and <sink>_remove, which fav_sink makes.  Their
+-- types are exact, so that no overload fits better.  The key is in a row, so that it can have any type.
+
+CREATE FUNCTION fav_sink_add(levels regclass, key record, elements bigint[]) RETURNS bigint[]
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION fav_remove(regclass, text, anyarray, boolean) IS
-	'remove elements that were added to a sink from the filter of a key; exclude: also if they were never added';
+COMMENT ON FUNCTION fav_sink_add(regclass, record, bigint[]) IS
+	'body of <sink>_add: add elements to the filter of a key, and return those that it did not report before';
+CREATE FUNCTION fav_sink_remove(levels regclass, key record, elements bigint[], exclude boolean) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_remove(regclass, record, bigint[], boolean) IS
+	'body of <sink>_remove: remove elements that were added to a sink; exclude: also if they were never added';
+CREATE FUNCTION fav_sink_add(levels regclass, key record, elements text[]) RETURNS text[]
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_add(regclass, record, text[]) IS
+	'body of <sink>_add: add elements to the filter of a key, and return those that it did not report before';
+CREATE FUNCTION fav_sink_remove(levels regclass, key record, elements text[], exclude boolean) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_remove(regclass, record, text[], boolean) IS
+	'body of <sink>_remove: remove elements that were added to a sink; exclude: also if they were never added';
+CREATE FUNCTION fav_sink_add(levels regclass, key record, elements uuid[]) RETURNS uuid[]
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_add(regclass, record, uuid[]) IS
+	'body of <sink>_add: add elements to the filter of a key, and return those that it did not report before';
+CREATE FUNCTION fav_sink_remove(levels regclass, key record, elements uuid[], exclude boolean) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_remove(regclass, record, uuid[], boolean) IS
+	'body of <sink>_remove: remove elements that were added to a sink; exclude: also if they were never added';
+CREATE FUNCTION fav_sink_add(levels regclass, key record, elements bytea[]) RETURNS bytea[]
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_add(regclass, record, bytea[]) IS
+	'body of <sink>_add: add elements to the filter of a key, and return those that it did not report before';
+CREATE FUNCTION fav_sink_remove(levels regclass, key record, elements bytea[], exclude boolean) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION fav_sink_remove(regclass, record, bytea[], boolean) IS
+	'body of <sink>_remove: remove elements that were added to a sink; exclude: also if they were never added';
 
 CREATE PROCEDURE fav_build(source regclass, name name DEFAULT NULL, rebuild boolean DEFAULT false)
 	AS 'MODULE_PATHNAME' LANGUAGE C;
@@ -871,15 +946,16 @@ COMMENT ON FUNCTION fav_attachment_stats(regclass, name) IS 'number and size of 
 
 CREATE FUNCTION fav_list_attachments(
 	OUT source regclass, OUT key name, OUT element name, OUT filter regclass, OUT levels regclass,
-	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean, OUT sink boolean, OUT keep interval
+	OUT error_rate float8, OUT share int, OUT complete boolean, OUT active boolean, OUT sink boolean, OUT keep interval,
+	OUT has regprocedure, OUT exact boolean, OUT at name
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000 ROWS 10;
 COMMENT ON FUNCTION fav_list_attachments() IS 'implementation of view fav_attachments';
 
 CREATE VIEW fav_attachments AS
-SELECT source, key, element, filter, levels, error_rate, share, complete, active, sink, keep FROM fav_list_attachments();
+SELECT source, key, element, filter, levels, error_rate, share, complete, active, sink, keep, has, exact, at FROM fav_list_attachments();
 COMMENT ON VIEW fav_attachments IS
-	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too; sink: the table stores no rows; keep: and its filters forget';
+	'all attachments; complete: the filters can be read; active: all triggers exist and always fire, on partitions too; sink: the table stores no rows; keep: and its filters forget; at: the column with the time of a row';
 GRANT SELECT ON fav_attachments TO PUBLIC;
 
 CREATE FUNCTION fav_list_progress(

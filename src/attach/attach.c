@@ -31,15 +31,16 @@ check_source(Oid source)
 {
 	List	   *family;
 	ListCell   *cell;
-	char		kind = get_rel_relkind(source);
+	char		kind;
 
+	fav_lock_as_owner(source, ShareRowExclusiveLock);
+	kind = get_rel_relkind(source);
 	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
 		kind != RELKIND_FOREIGN_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a table", get_rel_name(source)),
 				 errdetail("Filters can be attached to ordinary and partitioned tables.")));
-	fav_check_owner(source);
 	if (IsCatalogRelationOid(source))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -49,7 +50,6 @@ check_source(Oid source)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is a temporary table", get_rel_name(source)),
 				 errhint("Build a filter of it with fav_agg.")));
-	LockRelationOid(source, ShareRowExclusiveLock);
 	family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
 	foreach(cell, family)
 	{
@@ -166,23 +166,46 @@ advise_index(Oid source, const FavColumn *key)
 				 errhint("Create an index on the columns of key and element.")));
 }
 
-/* What CREATE TABLE would say, with what to do about it.  `key` is the key of the filters. */
-static void
-check_names(Oid source, const char *key, const char *levels)
+/* The names of what an attachment is made of. */
+typedef struct Names
 {
-	if (strcmp(key, "base") == 0 || strcmp(key, "middle") == 0 || strcmp(key, "recent") == 0 ||
-		strncmp(key, "log", 3) == 0 || strcmp(key, "filter") == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DUPLICATE_COLUMN),
-				 errmsg("the key cannot be called \"%s\"", key),
-				 errdetail("A column of the filters has this name."),
-				 errhint("Rename the column.")));
-	if (OidIsValid(get_relname_relid(levels, get_rel_namespace(source))))
+	const char *levels;
+	const char *view;
+	const char *has;
+} Names;
+
+/* `name` is that of the attachment; NULL: the source's. */
+static void
+choose_names(Oid source, const char *name, Names *names)
+{
+	if (name == NULL)
+		name = get_rel_name(source);
+	names->levels = makeObjectName(name, "fav", "levels");
+	names->view = makeObjectName(name, NULL, "fav");
+	names->has = makeObjectName(name, NULL, "has");
+}
+
+static void
+refuse_taken_relation(Oid namespace, const char *name)
+{
+	if (OidIsValid(get_relname_relid(name, namespace)))
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_TABLE),
-				 errmsg("relation \"%s\" already exists", levels),
+				 errmsg("relation \"%s\" already exists", name),
 				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
-						 " left by a source that was dropped, or choose another name.")));
+						 " left by a source that was dropped, or choose another name for the"
+						 " filters with name => '...'.")));
+}
+
+/* What CREATE would say, with what to do about it. */
+static void
+check_names(Oid source, const Names *names)
+{
+	Oid			namespace = get_rel_namespace(source);
+
+	refuse_taken_relation(namespace, names->levels);
+	refuse_taken_relation(namespace, names->view);
+	fav_refuse_taken_function(namespace, names->has);
 }
 
 /* The source and its columns, from the first arguments. */
@@ -192,6 +215,12 @@ find_source(FunctionCallInfo fcinfo, FavAttachment *new)
 	new->source = fav_source_argument(fcinfo);
 	check_source(new->source);
 	fav_refuse_shard(new->source);
+	if (fav_find_remnant(new->schema, new->source) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" has triggers of filters that are gone",
+						get_rel_name(new->source)),
+				 errhint("Call fav_detach first.")));
 	find_key(new->source, NameStr(*PG_GETARG_NAME(1)), new);
 	find_element(new->source, NameStr(*PG_GETARG_NAME(2)), new);
 	if (new->key.number == new->element.number)
@@ -201,60 +230,106 @@ find_source(FunctionCallInfo fcinfo, FavAttachment *new)
 }
 
 /*
- * fav_attach(source, key, element, error_rate, share, seed, name, build).  Without build the
- * triggers are there when this commits, and fav_build does the rest.
+ * Are these filters attached already, in the same way?  Then only the form of the answer can be
+ * another one.  InvalidOid if there are none of this name.
+ */
+static Oid
+change_exact(const FavAttachment *new, const Names *names, bool has_seed, bool exact)
+{
+	Oid			levels = get_relname_relid(names->levels, get_rel_namespace(new->source));
+	FavAttachment old;
+	FavHas		has;
+	FavRole		role;
+
+	if (!OidIsValid(levels) || !list_member_oid(fav_list_levels(new->schema, new->source), levels))
+		return InvalidOid;
+	LockRelationOid(levels, ShareUpdateExclusiveLock);
+	if (fav_read_attachment(new->schema, levels, &old) != NULL || old.is_sink ||
+		!fav_find_has(new->schema, levels, &has) || has.exact == exact ||
+		old.key.number != new->key.number || old.element.number != new->element.number ||
+		old.share != new->share || old.params.error_rate != new->params.error_rate ||
+		(has_seed && old.params.seed != new->params.seed))
+		return InvalidOid;
+	has.exact = exact;
+	fav_become_owner(&role, old.owner);
+	fav_replace_has(&old, &has);
+	fav_become_caller(&role);
+	return has.function;
+}
+
+/* The arguments of fav_attach after name and columns. */
+static void
+read_parameters(FunctionCallInfo fcinfo, FavAttachment *new)
+{
+	if (!PG_ARGISNULL(4))
+	{
+		new->share = PG_GETARG_INT32(4);
+		check_share(new);
+	}
+	new->params = fav_default_params();
+	new->params.error_rate = PG_GETARG_FLOAT8(3);
+	new->params.seed = PG_ARGISNULL(5) ? choose_seed(new->kind) : (uint64_t) PG_GETARG_INT64(5);
+	fav_check_params(&new->params);
+}
+
+/* Make all that an attachment consists of.  As the owner. */
+static void
+create_objects(FavAttachment *new, const Names *names, bool exact, bool build)
+{
+	const char *key_name = new->share == 0 ? NameStr(new->key.name) :
+		makeObjectName(NameStr(new->key.name), NULL, "group");
+	FavAttachment *attachment;
+
+	fav_prepare_nodes(new->source);
+	fav_create_levels(new, key_name, names->levels);
+	fav_create_triggers(new);
+	CommandCounterIncrement();
+	attachment = fav_attachment_of_levels(new->schema, new->levels);
+	if (build)
+		fav_build_all(attachment);
+	fav_create_has(new, names->has, exact, build);
+	if (build)
+		fav_create_view(new, names->view);
+}
+
+/*
+ * fav_attach(source, key, element, error_rate, share, seed, name, exact, build).  Without build
+ * the triggers are there when this commits, and fav_build does the rest.
  */
 Datum
 fav_attach(PG_FUNCTION_ARGS)
 {
 	FavAttachment new = {.schema = fav_schema_of_function(fcinfo)};
-	const char *view_name;
-	const char *levels_name;
-	const char *key_name;
+	Names		names;
 	FavRole		role;
+	FavHas		has;
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7))
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7) ||
+		PG_ARGISNULL(8))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("key, element, error_rate and build must not be null")));
+				 errmsg("key, element, error_rate, exact and build must not be null")));
 	find_source(fcinfo, &new);
-	if (!PG_ARGISNULL(4))
-	{
-		new.share = PG_GETARG_INT32(4);
-		check_share(&new);
-	}
-	new.params = fav_default_params();
-	new.params.error_rate = PG_GETARG_FLOAT8(3);
-	new.params.seed = PG_ARGISNULL(5) ? choose_seed(new.kind) : (uint64_t) PG_GETARG_INT64(5);
-	fav_check_params(&new.params);
-	view_name = PG_ARGISNULL(6) ? makeObjectName(get_rel_name(new.source), NULL, "fav") :
-		NameStr(*PG_GETARG_NAME(6));
-	levels_name = PG_ARGISNULL(6) ? makeObjectName(get_rel_name(new.source), "fav", "levels") :
-		makeObjectName(view_name, NULL, "levels");
-	key_name = new.share == 0 ? NameStr(new.key.name) :
-		makeObjectName(NameStr(new.key.name), NULL, "group");
-	check_names(new.source, key_name, levels_name);
+	read_parameters(fcinfo, &new);
+	choose_names(new.source, PG_ARGISNULL(6) ? NULL : NameStr(*PG_GETARG_NAME(6)), &names);
+	has.function = change_exact(&new, &names, !PG_ARGISNULL(5), PG_GETARG_BOOL(7));
+	if (OidIsValid(has.function))
+		PG_RETURN_OID(has.function);
+	check_names(new.source, &names);
 	fav_check_distribution(&new);
 	advise_index(new.source, &new.key);
+	fav_notice_row_security(new.source);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	fav_prepare_nodes(new.source);
-	fav_create_levels(&new, key_name, levels_name);
-	fav_create_triggers(&new);
-	CommandCounterIncrement();
-	if (PG_GETARG_BOOL(7))
-	{
-		fav_build_all(fav_attachment_of_levels(new.schema, new.levels));
-		fav_create_readers(&new, view_name);
-	}
+	create_objects(&new, &names, PG_GETARG_BOOL(7), PG_GETARG_BOOL(8));
 	fav_become_caller(&role);
-	if (PG_GETARG_BOOL(7))
-		PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
-	ereport(NOTICE,
-			(errmsg("the filters of table \"%s\" cannot be read until they are complete",
-					get_rel_name(new.source)),
-			 errhint("Call the procedure fav_build.")));
-	PG_RETURN_NULL();
+	if (!PG_GETARG_BOOL(8))
+		ereport(NOTICE,
+				(errmsg("the filters of table \"%s\" cannot be read until they are complete",
+						get_rel_name(new.source)),
+				 errhint("Call the procedure fav_build.")));
+	fav_find_has(new.schema, new.levels, &has);
+	PG_RETURN_OID(has.function);
 }
 
 /* Rows that are there would stay, and no filter would know them. */
@@ -285,44 +360,132 @@ read_keep(const Interval *keep)
 	return seconds;
 }
 
+/* An interval without a unit means seconds, which is seldom what was meant. */
+static void
+tell_keep(const FavAttachment *attachment, const Interval *keep)
+{
+	if (keep == NULL)
+		ereport(NOTICE,
+				(errmsg("sink \"%s\" keeps its elements for ever",
+						get_rel_name(attachment->source))));
+	else
+		ereport(NOTICE,
+				(errmsg("sink \"%s\" forgets elements " INT64_FORMAT " seconds (%s) after they were"
+						" last inserted", get_rel_name(attachment->source), attachment->keep,
+						DatumGetCString(DirectFunctionCall1(interval_out,
+															IntervalPGetDatum(keep))))));
+}
+
+/* Nothing else has what the filters of a sink have. */
+static void
+tell_destroyed(const FavAttachment *attachment)
+{
+	uint64		nkeys;
+	bool		isnull;
+
+	(void) fav_execute_in(InvalidSnapshot,
+						  fav_query(attachment, "SELECT pg_catalog.count(*) FROM ONLY {levels}"),
+						  SPI_OK_SELECT, 0, NULL, NULL);
+	nkeys = (uint64) DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+												 &isnull));
+	SPI_freetuptable(SPI_tuptable);
+	if (nkeys > 0)
+		ereport(WARNING,
+				(errmsg_plural("the filters of %lu key of sink \"%s\" are destroyed",
+							   "the filters of %lu keys of sink \"%s\" are destroyed",
+							   (unsigned long) nkeys, (unsigned long) nkeys,
+							   get_rel_name(attachment->source)),
+				 errdetail("A sink stores no rows, so nothing can build them again."),
+				 errhint("Only ROLLBACK, if this is in a transaction, or a backup can bring them"
+						 " back.")));
+}
+
+/* The column that says when. */
+static void
+find_time(FavAttachment *attachment, const char *name)
+{
+	FavColumn  *at = &attachment->at;
+
+	find_usable_column(attachment->source, name, at);
+	if (at->type != TIMESTAMPTZOID && at->type != TIMESTAMPOID && at->type != DATEOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" has type %s, which is no time of a row", name,
+						format_type_be(at->type)),
+				 errdetail("Times are timestamptz, timestamp or date.")));
+	if (at->number == attachment->key.number || at->number == attachment->element.number)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("column \"%s\" cannot be the time as well", name)));
+	if (attachment->keep == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at needs keep"),
+				 errdetail("A sink that forgets nothing takes no notice of time.")));
+}
+
 /*
- * fav_sink(source, key, element, keep, error_rate)
+ * fav_sink(source, key, element, keep, at, error_rate)
  */
 Datum
 fav_sink(PG_FUNCTION_ARGS)
 {
 	FavAttachment new = {.schema = fav_schema_of_function(fcinfo),.is_sink = true};
-	const char *levels_name;
+	Names		names;
 	FavRole		role;
+	FavHas		has;
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(4))
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(5))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
 	find_source(fcinfo, &new);
-	if (fav_is_distributed(new.source))
+	if (fav_is_spread(new.source))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a distributed table cannot be a sink")));
+				 errmsg("a distributed table cannot be a sink"),
+				 errhint("Take it out of Citus with undistribute_table, or let it store its rows"
+						 " and call fav_attach.")));
 	new.params = fav_default_params();
 	if (!PG_ARGISNULL(3))
 		new.keep = read_keep(PG_GETARG_INTERVAL_P(3));
 	fav_set_keep(new.keep, &new.params, &new.period);
-	new.params.error_rate = PG_GETARG_FLOAT8(4);
+	if (!PG_ARGISNULL(4))
+		find_time(&new, NameStr(*PG_GETARG_NAME(4)));
+	new.params.error_rate = PG_GETARG_FLOAT8(5);
 	new.params.seed = choose_seed(new.kind);
 	fav_check_params(&new.params);
-	levels_name = makeObjectName(get_rel_name(new.source), "fav", "levels");
-	check_names(new.source, NameStr(new.key.name), levels_name);
+	choose_names(new.source, NULL, &names);
+	check_names(new.source, &names);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
 	check_empty(&new);
-	fav_create_levels(&new, NameStr(new.key.name), levels_name);
+	fav_create_levels(&new, NameStr(new.key.name), names.levels);
 	fav_create_triggers(&new);
 	CommandCounterIncrement();
 	(void) fav_attachment_of_levels(new.schema, new.levels);
-	fav_create_readers(&new, makeObjectName(get_rel_name(new.source), NULL, "fav"));
+	fav_create_has(&new, names.has, false, true);
+	fav_create_view(&new, names.view);
+	fav_create_sink_functions(&new);
 	fav_become_caller(&role);
-	PG_RETURN_OID(fav_view_of_levels(new.schema, new.levels));
+	tell_keep(&new, PG_ARGISNULL(3) ? NULL : PG_GETARG_INTERVAL_P(3));
+	fav_find_has(new.schema, new.levels, &has);
+	PG_RETURN_OID(has.function);
+}
+
+/* Drop what undistribute_table has left of attached filters; false if that is nothing. */
+static bool
+drop_remnants(Oid schema, Oid source)
+{
+	const FavTrigger *trigger = fav_find_remnant(schema, source);
+	bool		is_found = trigger != NULL;
+	FavRole		role;
+
+	fav_become_owner(&role, fav_owner_of(source));
+	for (; trigger != NULL; trigger = fav_find_remnant(schema, source))
+		fav_drop_objects(schema, source, trigger->when.named);
+	fav_become_caller(&role);
+	return is_found;
 }
 
 /*
@@ -334,20 +497,40 @@ fav_detach(PG_FUNCTION_ARGS)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
 	Oid			source = fav_source_argument(fcinfo);
+	FavAttachment attachment = {.schema = schema,.source = source};
+	FavDefinition definition;
+	const char *commands;
 	Oid			levels;
+	Oid			view;
 	FavRole		role;
 
 	fav_check_owner(source);
 	fav_refuse_shard(source);
 
 	/* the source first, as its writers do, whichever trigger is the first to be dropped */
-	LockRelationOid(source, AccessExclusiveLock);
+	fav_lock_as_owner(source, AccessExclusiveLock);
 	(void) find_all_inheritors(source, AccessExclusiveLock, NULL);
-	fav_check_owner(source);
+	if (drop_remnants(schema, source))
+		PG_RETURN_VOID();
 	levels = fav_choose_levels(schema, source,
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
-	fav_check_owner(levels);
+
+	/* a reader locks the view first, too */
+	view = fav_view_of_levels(schema, levels);
+	if (OidIsValid(view))
+		LockRelationOid(view, AccessExclusiveLock);
+	LockRelationOid(levels, AccessExclusiveLock);
+	commands = fav_list_owner_commands(schema, source, levels);
+	if (commands != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the filters of table \"%s\" do not belong to its owner",
+						get_rel_name(source)),
+				 errhint("%s", commands)));
 	fav_become_owner(&role, fav_owner_of(levels));
+	attachment.levels = levels;
+	if (fav_read_definition(schema, levels, &definition) && definition.is_sink)
+		tell_destroyed(&attachment);
 	fav_drop_objects(schema, source, levels);
 	fav_become_caller(&role);
 	PG_RETURN_VOID();

@@ -28,6 +28,7 @@
 #include "type/elements.h"
 #include "executor/spi.h"
 #include "nodes/pg_list.h"
+#include "storage/lockdefs.h"
 #include "toast_cache.h"
 #include "utils/snapshot.h"
 #include "utils/typcache.h"
@@ -44,7 +45,7 @@ enum
 
 #define FAV_LOG_PARTS	4
 
-/* A level that a key does not have. */
+/* A level that a key does not have: the short form of the empty filter in the table. */
 #define FAV_NO_LEVEL	((Datum) 0)
 
 /* The queries about one key, whose plans are kept; queries.c has their texts. */
@@ -57,7 +58,8 @@ typedef enum FavQuery
 	FAV_QUERY_SET_BASE,			/* and middle and recent */
 	FAV_QUERY_SINK_MIDDLE,		/* middle, log and recent of a sink */
 	FAV_QUERY_SINK_BASE,		/* all levels of a sink */
-	FAV_QUERY_LOOK_UP,			/* those of some elements that the source has */
+	FAV_QUERY_PROBE,			/* those of some elements that the source has, one by one */
+	FAV_QUERY_LOOK_UP,			/* the same in one pass over the pairs of the key */
 	FAV_QUERY_BUILD				/* a filter of all elements of a key */
 } FavQuery;
 
@@ -83,14 +85,17 @@ typedef struct FavDefinition
 	bool		is_sink;		/* the source stores no rows */
 	int64		keep;			/* a sink forgets after this many seconds; 0: never */
 	int64		period;			/* the seconds of a period */
+	Oid			function;		/* of the extension, in the default that says all of this */
 } FavDefinition;
 
 /* What the WHEN clause of a trigger says. */
 typedef struct FavWhen
 {
-	Oid			levels;
+	Oid			named;			/* the table that it names, */
+	Oid			levels;			/* and what that means: in a shard, the shard beside it */
 	AttrNumber	key;			/* in the trigger's own table; 0 for a statement trigger */
 	AttrNumber	element;
+	AttrNumber	at;				/* the time of a row, for a sink that has it from a column */
 } FavWhen;
 
 /* A trigger of ours. */
@@ -113,6 +118,7 @@ typedef struct FavAttachment
 	Oid			owner;			/* of both tables; all queries run as this role */
 	FavColumn	key;			/* of the source */
 	FavColumn	element;
+	FavColumn	at;				/* when, in a sink that has it from a column; or number is 0 */
 	FavKind		kind;			/* of what the filters hold */
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
 	int32		share;			/* this many keys share a filter; 0: each has its own */
@@ -123,11 +129,26 @@ typedef struct FavAttachment
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
 	TypeCacheEntry *element_type;
-	TupleDesc	pair;			/* (key, element) */
-	bool		is_source_locked;	/* since this use of the attachment began */
+	TupleDesc	pair;			/* (key, element), and the period if there is a column for it */
 	bool		is_unique;		/* the source has each pair at most once */
-	bool		is_unique_known;	/* is_unique is set */
+	bool		has_index_on_pair;	/* of the source */
+	bool		are_indexes_known;	/* these two are set */
+	bool		has_warned;		/* of filters that are ahead of the clock */
 	SPIPlanPtr	plans[FAV_NQUERIES];
+
+	Oid			key_index;		/* the primary key of levels; InvalidOid: not as we made it */
+	bool		is_key_index_known;
+
+	/* the latest that has locked the source */
+	LocalTransactionId lock_transaction;
+	SubTransactionId lock_subtransaction;
+
+	/* for the cache */
+	List	   *relations;		/* whose changes make it stale, */
+	List	   *objects;		/* and other objects */
+	int			nusers;
+	bool		is_ready;
+	bool		is_stale;
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;
 
@@ -143,6 +164,7 @@ extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
 extern FavKind fav_kind_of_column(const FavColumn *column);
 extern TypeCacheEntry *fav_key_type(Oid key);
 extern bool fav_has_unique_pairs(FavAttachment *attachment);
+extern bool fav_has_index_on_pair(FavAttachment *attachment);
 extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
 
 /* attachment.c: what the catalogs say of an attachment, and whether it can be kept */
@@ -159,12 +181,17 @@ pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);
 extern List *fav_list_family(Oid source);
 extern List *fav_list_levels(Oid schema, Oid source);
+extern bool fav_is_remnant(Oid schema, const FavTrigger *trigger);
+extern const FavTrigger *fav_find_remnant(Oid schema, Oid source);
 extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 
 /* cache.c: attachments that are ready for use */
 extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
+extern void fav_refuse_left(FunctionCallInfo fcinfo);
 extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid levels);
+extern void fav_lock_for_reading(Oid schema, Oid levels);
 extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
+extern void fav_keep_attachment(FavAttachment *attachment);
 extern void fav_lock_source(FavAttachment *attachment);
 extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
 extern Oid	fav_source_argument(FunctionCallInfo fcinfo);
@@ -177,10 +204,12 @@ typedef struct FavRole
 	int			guc_level;
 } FavRole;
 
+extern void fav_set_option(const char *name, const char *value);
 extern void fav_become_owner(FavRole *role, Oid owner);
 extern void fav_become_caller(const FavRole *role);
 extern Oid	fav_owner_of(Oid relation);
 extern void fav_check_owner(Oid relation);
+extern void fav_lock_as_owner(Oid relation, LOCKMODE mode);
 
 /* queries.c: the texts of queries, and executing them */
 extern char *fav_relation_name(Oid relation);
@@ -192,25 +221,57 @@ extern uint64 fav_execute(FavAttachment *attachment, FavQuery query, Datum *valu
 extern uint64 fav_execute_in(Snapshot snapshot, const char *text, int expected, int nvalues,
 							 Oid *types, Datum *values);
 
-/* objects.c: the table, view, function and triggers of an attachment */
+/* objects.c: the levels table and triggers of an attachment */
+extern const char *fav_own_column(const char *name, const char *key);
 extern void fav_create_levels(FavAttachment *attachment, const char *key_name,
 							  const char *levels_name);
-extern void fav_create_readers(const FavAttachment *attachment, const char *view_name);
-extern const char *fav_choose_view_name(const char *levels);
-extern bool fav_is_complete(Oid levels);
-extern void fav_complete(const FavAttachment *attachment);
 extern void fav_create_triggers(const FavAttachment *attachment);
 extern void fav_drop_objects(Oid schema, Oid source, Oid levels);
 extern bool fav_is_active(const FavAttachment *attachment);
+extern bool fav_has_key_index(const FavAttachment *attachment);
+extern bool fav_is_key_index(const FavAttachment *attachment, Oid index);
+extern void fav_free_left(const FavAttachment *attachment);
+
+/* readers.c: the function and the view that people read with */
+typedef struct FavHas
+{
+	Oid			function;		/* <name>_has */
+	bool		exact;			/* looks up in the source what the filter reports */
+	bool		complete;		/* all filters were built */
+} FavHas;
+
+extern List *fav_dependents(Oid table, Oid dependent_class);
+extern const char *fav_list_owner_commands(Oid schema, Oid source, Oid levels);
+extern bool fav_find_has(Oid schema, Oid levels, FavHas *has);
+extern void fav_create_has(const FavAttachment *attachment, const char *name, bool exact,
+						   bool complete);
+extern void fav_replace_has(const FavAttachment *attachment, const FavHas *has);
+extern void fav_refuse_taken_function(Oid namespace, const char *name);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
+extern void fav_create_view(const FavAttachment *attachment, const char *view_name);
+extern void fav_grant_to_readers(const FavAttachment *attachment, Oid relation);
+extern void fav_notice_row_security(Oid source);
+extern bool fav_is_complete(Oid schema, Oid levels);
+extern void fav_complete(const FavAttachment *attachment);
+extern void fav_drop_readers(Oid schema, Oid levels);
+extern List *fav_dependents(Oid table, Oid dependent_class);
+extern FuncExpr *fav_read_body(Oid function, Oid owner);
+
+/* has.c: what the function means */
+extern Oid	fav_argument_type(const FavColumn *column);
+
+/* list.c: all attachments */
+extern List *fav_list_attachments_of_all(Oid schema);
 
 /* shards.c: sources that Citus has spread over servers */
 extern Oid	fav_shell(Oid relation);
 extern Oid	fav_beside(Oid relation, Oid table);
 extern Oid	fav_find_named(Datum name);
-extern bool fav_is_being_copied(Oid relation);
+extern bool fav_is_being_copied(Oid relation, Oid source);
+extern const FavObstacle *fav_check_spread(Oid source, Oid levels);
 extern void fav_refuse_unknown_shard(Oid relation, Oid source);
-extern bool fav_is_distributed(Oid table);
+extern bool fav_has_citus(void);
+extern bool fav_is_spread(Oid table);
 extern void fav_refuse_shard(Oid source);
 extern void fav_check_distribution(const FavAttachment *attachment);
 extern void fav_distribute_levels(const FavAttachment *attachment, const char *key_name);
@@ -264,6 +325,8 @@ extern FavReader *fav_row_base(FavRow *row);
 extern FavReader *fav_row_middle(FavRow *row);
 extern void fav_forget_below_recent(FavRow *row, int32 period);
 extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
+extern void fav_new_level(const FavAttachment *attachment, double error_share, uint64 capacity,
+						  FavEditor *editor);
 extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels);
 extern bool fav_insert_row(FavRow *row, const FavWritten *levels);
 pg_noreturn extern void fav_raise_not_written(const FavAttachment *attachment);
@@ -289,6 +352,7 @@ typedef struct FavHashes
 } FavHashes;
 
 extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
+extern int	fav_compare_hashes(const void *a, const void *b);
 extern void fav_sort_hashes(FavHashes *hashes);
 
 extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known);
@@ -297,12 +361,31 @@ extern void fav_reconcile_key(FavKey *key);
 extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 
 /* sink.c: the filters of a sink */
-extern void fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes);
-extern void fav_remove_from_sink(FavAttachment *attachment, Datum filter_key,
-								 const FavHashes *hashes, bool exclude);
+typedef enum FavAction
+{
+	FAV_ADD,
+	FAV_REMOVE,
+	FAV_EXCLUDE
+} FavAction;
 
-/* remove.c: fav_remove */
+/* A change of some elements of a filter, all in the same way. */
+typedef struct FavChange
+{
+	FavAction	action;
+	FavHashes	hashes;			/* sorted and unique, unless they have periods of their own */
+	int32	   *periods;		/* of each, in ascending order; NULL: the present one for all */
+	bool	   *is_new;			/* to be set for each that was not reported before; or NULL */
+	int32		present;		/* set when the filter is changed */
+} FavChange;
+
+extern int32 fav_period_of_time(const FavAttachment *attachment, Datum time);
+extern void fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change);
 extern void fav_refuse_sink(const FavAttachment *attachment, const char *function);
+
+/* sink_functions.c: <sink>_add and <sink>_remove */
+extern void fav_create_sink_functions(const FavAttachment *attachment);
+extern const char *fav_name_of_remove(const FavAttachment *attachment);
+extern void fav_drop_sink_functions(Oid schema, Oid levels);
 
 /* collect.c: the triggers */
 extern void fav_forget_known(void);
@@ -318,7 +401,8 @@ extern uint64 fav_insert_filters(FavAttachment *attachment, const char *rows,
 								 const char *filters, const char *form, const char *end,
 								 int nkeys, const Datum *keys);
 extern void fav_build_all(FavAttachment *attachment);
-extern void fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated);
+extern void fav_rebuild_after_truncate(Oid schema, Oid levels, Oid truncated);
+extern void fav_forget_truncates(void);
 
 /* progress.c: telling others how far it is */
 typedef enum FavPhase

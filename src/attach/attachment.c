@@ -14,14 +14,24 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_trigger.h"
+#include "commands/defrem.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #define ATTACH_AGAIN	"Call fav_detach, then fav_attach."
+#define MEND_SINK \
+	"Undo the change. To call fav_detach, and then fav_sink, would destroy the filters."
+
+static const char *
+attach_again(const FavAttachment *attachment)
+{
+	return attachment->is_sink ? MEND_SINK : ATTACH_AGAIN;
+}
 
 static const FavObstacle *
 obstacle(const char *hint, char *message)
@@ -103,26 +113,61 @@ fav_list_levels(Oid schema, Oid source)
 		FavDefinition definition;
 
 		if (!list_member_oid(found, levels) &&
-			fav_read_definition(schema, levels, &definition) && definition.source == source)
+			fav_read_definition(schema, levels, &definition) &&
+			(definition.source == source || fav_shell(definition.source) == source))
 			found = lappend_oid(found, levels);
 	}
 	return found;
 }
 
-/* By their own name, or by that of their view, be it there or not. */
+static bool is_fav_column(Oid relation, AttrNumber number, Oid schema);
+
+/*
+ * Does a trigger of a table name filters that are gone, or a levels table that has lost its
+ * definition?  That is what undistribute_table leaves behind: it drops the source, with all that
+ * depends on it, and makes another one with triggers that name the filters by text.
+ */
+bool
+fav_is_remnant(Oid schema, const FavTrigger *trigger)
+{
+	Oid			levels = trigger->when.named;
+	FavDefinition definition;
+
+	return !OidIsValid(levels) ||
+		(fav_owner_of(levels) == fav_owner_of(trigger->relation) &&
+		 is_fav_column(levels, FAV_LEVELS_BASE, schema) &&
+		 is_fav_column(levels, FAV_LEVELS_MIDDLE, schema) &&
+		 is_fav_column(levels, FAV_LEVELS_RECENT, schema) &&
+		 !fav_read_definition(schema, levels, &definition));
+}
+
+/* Such a trigger of a table; NULL if there is none. */
+const FavTrigger *
+fav_find_remnant(Oid schema, Oid source)
+{
+	ListCell   *cell;
+
+	foreach(cell, fav_read_triggers(schema, source))
+		if (fav_is_remnant(schema, lfirst(cell)))
+			return lfirst(cell);
+	return NULL;
+}
+
+/* `name` is that of the attachment, of its levels table, or of its view. */
 static bool
-are_called(Oid schema, Oid levels, const char *name)
+have_name(Oid schema, Oid levels, const char *name)
 {
 	Oid			view;
 
 	levels = fav_shell(levels);
+	if (strcmp(name_of(levels), name) == 0 ||
+		strcmp(name_of(levels), makeObjectName(name, "fav", "levels")) == 0)
+		return true;
 	view = fav_view_of_levels(schema, levels);
-	return strcmp(name_of(levels), name) == 0 ||
-		strcmp(OidIsValid(view) ? name_of(view) : fav_choose_view_name(name_of(levels)),
-			   name) == 0;
+	return OidIsValid(view) && strcmp(name_of(view), name) == 0;
 }
 
-/* The levels table of a source; `name` is its name, or that of its view, or NULL. */
+/* The levels table of a source; `name` may be NULL. */
 Oid
 fav_choose_levels(Oid schema, Oid source, const char *name)
 {
@@ -130,7 +175,7 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
 	ListCell   *cell;
 
 	foreach(cell, fav_list_levels(schema, source))
-		if (name == NULL || are_called(schema, lfirst_oid(cell), name))
+		if (name == NULL || have_name(schema, lfirst_oid(cell), name))
 			found = lappend_oid(found, lfirst_oid(cell));
 	if (found == NIL)
 		ereport(ERROR,
@@ -152,6 +197,17 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
  * Checks
  */
 
+/* What gives all of an attachment one owner. */
+static const char *
+owner_hint(const FavAttachment *attachment, Oid relation)
+{
+	const char *commands = fav_list_owner_commands(attachment->schema, attachment->source,
+												   attachment->levels);
+
+	return relation == attachment->levels && commands != NULL ? commands :
+		"Give both tables one owner with ALTER TABLE ... OWNER TO.";
+}
+
 /*
  * Triggers and index expressions of a partition with another owner would run with the rights
  * of the source's owner.  After a crash, unlogged filters of a permanent source would be empty.
@@ -170,7 +226,7 @@ check_relation(const FavAttachment *attachment, Oid relation)
 						psprintf("table \"%s\" has rows of foreign table \"%s\" in it",
 								 name_of(source), name_of(relation)));
 	if (fav_owner_of(relation) != attachment->owner)
-		return obstacle("Give both tables one owner with ALTER TABLE ... OWNER TO.",
+		return obstacle(owner_hint(attachment, relation),
 						psprintf("tables \"%s\" and \"%s\" have different owners",
 								 name_of(source), name_of(relation)));
 	if (get_rel_persistence(relation) != get_rel_persistence(attachment->levels))
@@ -253,7 +309,7 @@ check_levels(const FavAttachment *attachment)
 			(!attachment->is_sink || has_log(levels)))
 			return NULL;
 	}
-	return obstacle(ATTACH_AGAIN,
+	return obstacle(attach_again(attachment),
 					psprintf("table \"%s\" does not have the columns of a levels table of"
 							 " table \"%s\"", name_of(levels), name_of(attachment->source)));
 }
@@ -280,7 +336,8 @@ find_columns(FavAttachment *attachment)
 		if (first == NULL)
 			first = trigger;
 		else if (trigger->when.key != first->when.key ||
-				 trigger->when.element != first->when.element)
+				 trigger->when.element != first->when.element ||
+				 trigger->when.at != first->when.at)
 			return obstacle("Drop the trigger that fav_attach did not make.",
 							psprintf("triggers \"%s\" and \"%s\" of table \"%s\" name different"
 									 " columns", NameStr(first->name), NameStr(trigger->name),
@@ -290,15 +347,20 @@ find_columns(FavAttachment *attachment)
 	element = first == NULL ? NULL : get_attname(source, first->when.element, true);
 	if (key == NULL || element == NULL || !fav_find_column(source, key, &attachment->key) ||
 		!fav_find_column(source, element, &attachment->element))
-		return obstacle(ATTACH_AGAIN,
+		return obstacle(attach_again(attachment),
 						psprintf("table \"%s\" has lost its row triggers for \"%s\"",
 								 name_of(source), name_of(attachment->levels)));
+	if (attachment->is_sink && first->when.at != InvalidAttrNumber &&
+		!fav_find_column(source, get_attname(source, first->when.at, false), &attachment->at))
+		return obstacle(attach_again(attachment),
+						psprintf("table \"%s\" has lost the column that says when",
+								 name_of(source)));
 	attachment->key_type = fav_key_type(attachment->key.type);
 	attachment->filter_key_type = attachment->share == 0 ? attachment->key_type :
 		fav_key_type(INT8OID);
 	attachment->kind = fav_kind_of_row(attachment);
 	if (attachment->key_type == NULL || attachment->kind == FAV_KIND_NONE)
-		return obstacle(ATTACH_AGAIN,
+		return obstacle(attach_again(attachment),
 						psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
 								 " element", key, element, name_of(source)));
 	return NULL;
@@ -340,7 +402,8 @@ check_constraints(Oid source)
 	{
 		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
 
-		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN)
+		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN ||
+			form->contype == CONSTRAINT_EXCLUSION)
 			found = obstacle("Drop the constraint.",
 							 psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink"
 									  " stores no rows", NameStr(form->conname),
@@ -351,7 +414,101 @@ check_constraints(Oid source)
 	return found;
 }
 
-/* Row triggers of others that would not fire, because ours comes first and lets no row in. */
+/*
+ * Does a unique index demand no more than a sink does?  One on key and element, and perhaps on
+ * others, does: a sink has each pair once.  One on other columns alone compares what is thrown
+ * away.
+ */
+static bool
+is_fulfilled(const FavAttachment *attachment, Form_pg_index index)
+{
+	bool		has_key = false;
+	bool		has_element = false;
+	bool		has_expressions = false;
+	int			i;
+
+	for (i = 0; i < index->indnkeyatts; i++)
+	{
+		has_key |= index->indkey.values[i] == attachment->key.number;
+		has_element |= index->indkey.values[i] == attachment->element.number;
+		has_expressions |= index->indkey.values[i] == 0;
+	}
+	return !index->indisexclusion &&
+		(has_key ? has_element : !has_element && !has_expressions);
+}
+
+/* Indexes that would keep rows out, if rows were stored. */
+static const FavObstacle *
+check_indexes(const FavAttachment *attachment)
+{
+	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
+	const FavObstacle *found = NULL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(attachment->source));
+	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
+
+		if ((index->indisunique || index->indisexclusion) && !is_fulfilled(attachment, index))
+			found = obstacle("Drop it, or make it one on the columns of key and element.",
+							 psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink"
+									  " stores no rows", name_of(index->indexrelid),
+									  name_of(attachment->source)));
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/*
+ * A generated column is computed when a row is stored, and so is not in a sink.  Nobody would see
+ * that it is null, or not of its domain.
+ */
+static const FavObstacle *
+check_generated_columns(Oid source, int count)
+{
+	AttrNumber	number;
+
+	for (number = 1; number <= count; number++)
+	{
+		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(source),
+											Int16GetDatum(number));
+		Form_pg_attribute attribute;
+		const FavObstacle *found = NULL;
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+		if (!attribute->attisdropped && attribute->attgenerated != '\0' &&
+			(attribute->attnotnull || getBaseType(attribute->atttypid) != attribute->atttypid))
+			found = obstacle("Drop NOT NULL, and use the type of which the domain is one.",
+							 psprintf("generated column \"%s\" of table \"%s\" cannot be checked: a"
+									  " sink stores no rows", NameStr(attribute->attname),
+									  name_of(source)));
+		ReleaseSysCache(tuple);
+		if (found != NULL)
+			return found;
+	}
+	return NULL;
+}
+
+/* Is it a trigger of others that misses the rows of a sink, because ours lets none in? */
+static bool
+is_blind(Form_pg_trigger form, bool has_transition_table, const char *ours)
+{
+	if (form->tgisinternal || form->tgenabled == TRIGGER_DISABLED ||
+		!TRIGGER_FOR_INSERT(form->tgtype))
+		return false;
+	if (!TRIGGER_FOR_ROW(form->tgtype))
+		return has_transition_table;
+	return TRIGGER_FOR_AFTER(form->tgtype) || strcmp(NameStr(form->tgname), ours) > 0;
+}
+
 static const FavObstacle *
 check_triggers(const FavAttachment *attachment)
 {
@@ -373,12 +530,10 @@ check_triggers(const FavAttachment *attachment)
 	{
 		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
 
-		if (!form->tgisinternal && form->tgenabled != TRIGGER_DISABLED &&
-			TRIGGER_FOR_ROW(form->tgtype) && TRIGGER_FOR_INSERT(form->tgtype) &&
-			(TRIGGER_FOR_AFTER(form->tgtype) || strcmp(NameStr(form->tgname), ours) > 0))
+		if (is_blind(form, !heap_attisnull(tuple, Anum_pg_trigger_tgnewtable, NULL), ours))
 			found = obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
 									  " \"%s\".", ours),
-							 psprintf("trigger \"%s\" would not fire for rows of sink \"%s\"",
+							 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
 									  NameStr(form->tgname), name_of(attachment->source)));
 	}
 	systable_endscan(scan);
@@ -408,9 +563,13 @@ check_sink(const FavAttachment *attachment)
 		found = obstacle("Disable row level security of the table.",
 						 psprintf("policies of sink \"%s\" cannot be checked: it stores no rows",
 								  NameStr(form->relname)));
+	else
+		found = check_generated_columns(attachment->source, form->relnatts);
 	ReleaseSysCache(tuple);
 	if (found == NULL)
 		found = check_constraints(attachment->source);
+	if (found == NULL)
+		found = check_indexes(attachment);
 	return found != NULL ? found : check_triggers(attachment);
 }
 
@@ -422,14 +581,14 @@ const FavObstacle *
 fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 {
 	const FavObstacle *found;
+	const FavObstacle *spread;
 	FavDefinition definition;
 
 	memset(attachment, 0, sizeof(*attachment));
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle("Set the default of its column recent again, or drop the triggers that"
-						" name it.",
+		return obstacle("Call fav_detach, then fav_attach.",
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;
@@ -440,6 +599,9 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->period = definition.period;
 	attachment->owner = fav_owner_of(definition.source);
 	found = find_columns(attachment);
+	spread = fav_check_spread(attachment->source, levels);
+	if (spread != NULL)
+		found = spread;			/* this is why there are no columns */
 	if (found == NULL)
 		found = check_family(attachment);
 	if (found == NULL)

@@ -80,13 +80,6 @@ set_position(const FavAttachment *attachment, Walk *walk, Datum filter_key)
  * Batches.  As the owner.
  */
 
-static void
-set_option(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-							 false);
-}
-
 /*
  * The key of the filter that the next batch of pairs ends with, after key `after`; false if it
  * is the last batch.  Without an index on the key of the source there is only one.
@@ -94,9 +87,9 @@ set_option(const char *name, const char *value)
 static bool
 find_end(FavAttachment *attachment, const Walk *walk, Datum after, Datum *end)
 {
-	const char *text = psprintf("SELECT {k} FROM {source} WHERE {k} IS NOT NULL"
-								" AND {e} IS NOT NULL%s ORDER BY 1 OFFSET " UINT64_FORMAT
-								" LIMIT 1", walk->is_begun ? " AND {k}{::k} {>} $1" : "",
+	const char *text = psprintf("SELECT r.{k} FROM {source} r WHERE r.{k} IS NOT NULL"
+								" AND r.{e} IS NOT NULL%s ORDER BY 1 OFFSET " UINT64_FORMAT
+								" LIMIT 1", walk->is_begun ? " AND r.{k}{::k} {>} $1" : "",
 								walk->size - 1);
 	Oid			type = attachment->filter_key_type->type_id;
 	bool		isnull;
@@ -127,9 +120,9 @@ build_batch(FavAttachment *attachment, Walk *walk)
 	Datum		end = (Datum) 0;
 	int			nkeys = 0;
 
-	set_option("enable_seqscan", "off");
-	set_option("enable_sort", "off");
-	set_option("jit", "off");
+	fav_set_option("enable_seqscan", "off");
+	fav_set_option("enable_sort", "off");
+	fav_set_option("jit", "off");
 	LockRelationOid(attachment->levels, RowExclusiveLock);
 	initStringInfo(&rows);
 	initStringInfo(&present);
@@ -139,7 +132,7 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		fav_filter_range(attachment, walk->position, range);
 		keys[nkeys++] = range[1];
 		keys[nkeys++] = walk->position;
-		appendStringInfoString(&rows, " AND {k}{::k} {>} $4");
+		appendStringInfoString(&rows, " AND r.{k}{::k} {>} $4");
 		appendStringInfoString(&present, " AND l.{key}{::key} {>} $5");
 	}
 	walk->is_done = !find_end(attachment, walk, walk->is_begun ? range[1] : (Datum) 0, &end);
@@ -148,7 +141,7 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		fav_filter_range(attachment, end, range);
 		keys[nkeys++] = range[1];
 		keys[nkeys++] = end;
-		appendStringInfo(&rows, " AND {k}{::k} {<=} $%d", 2 + nkeys);
+		appendStringInfo(&rows, " AND r.{k}{::k} {<=} $%d", 2 + nkeys);
 		appendStringInfo(&present, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
 	}
 	missing = psprintf(" WHERE NOT EXISTS (SELECT %s) OR"
@@ -170,9 +163,9 @@ build_batch(FavAttachment *attachment, Walk *walk)
 static void
 rebuild_batch(FavAttachment *attachment, Walk *walk)
 {
-	const char *text = psprintf("SELECT {key} FROM ONLY {levels}%s ORDER BY 1 LIMIT "
+	const char *text = psprintf("SELECT l.{key} FROM ONLY {levels} l%s ORDER BY 1 LIMIT "
 								UINT64_FORMAT,
-								walk->is_begun ? " WHERE {key}{::key} {>} $1" : "", walk->size);
+								walk->is_begun ? " WHERE l.{key}{::key} {>} $1" : "", walk->size);
 	Oid			type = attachment->filter_key_type->type_id;
 	MemoryContext per_filter = AllocSetContextCreate(CurrentMemoryContext, "fav rebuild",
 													 ALLOCSET_DEFAULT_SIZES);
@@ -213,6 +206,14 @@ mend_triggers(FavAttachment *attachment, Walk *walk)
 	walk->is_done = true;
 }
 
+/* No filter has pairs any more of tables that have left the source. */
+static void
+free_left(FavAttachment *attachment, Walk *walk)
+{
+	fav_free_left(attachment);
+	walk->is_done = true;
+}
+
 static void
 complete(FavAttachment *attachment, Walk *walk)
 {
@@ -243,7 +244,7 @@ run_batch(Batch batch, Walk *walk)
 						get_rel_name(attachment->source))));
 	fav_become_owner(&role, attachment->owner);
 	if (walk->size > 1)
-		set_option("lock_timeout", BATCH_LOCK_TIMEOUT);
+		fav_set_option("lock_timeout", BATCH_LOCK_TIMEOUT);
 	batch(attachment, walk);
 	fav_become_caller(&role);
 }
@@ -332,10 +333,13 @@ build_distributed(FunctionCallInfo fcinfo)
 	Oid			source = fav_source_argument(fcinfo);
 	FavAttachment *attachment;
 	FavRole		role;
+	Oid			levels;
 
-	fav_check_owner(source);
-	attachment = fav_attachment_of_levels(schema, fav_choose_levels(schema, source,
-		PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1))));
+	fav_lock_as_owner(source, AccessShareLock);
+	levels = fav_choose_levels(schema, source,
+							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
+	LockRelationOid(levels, AccessShareLock);
+	attachment = fav_attachment_of_levels(schema, levels);
 	fav_become_owner(&role, attachment->owner);
 	fav_build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
 	fav_complete(attachment);
@@ -357,7 +361,7 @@ fav_build(PG_FUNCTION_ARGS)
 				 errhint("Call it outside of transaction blocks and functions.")));
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
-	if (fav_is_distributed(fav_source_argument(fcinfo)))
+	if (fav_is_spread(fav_source_argument(fcinfo)))
 	{
 		build_distributed(fcinfo);
 		SPI_finish();
@@ -367,6 +371,7 @@ fav_build(PG_FUNCTION_ARGS)
 	{
 		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
 		walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
+		walk_through(fcinfo, free_left, FAV_PHASE_REBUILD, 1);
 	}
 	walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
 	walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);

@@ -2,19 +2,25 @@
  * cache.c
  *		Attachments that are ready for use.
  *
- * The cache lives in one memory context.  When a table in it changes, the whole context is
- * handed to the transaction, which frees it at its end: a function further up the stack may
- * still use an attachment.
+ * An attachment is read from the catalogs once and kept until something changes that it was read
+ * from.  Then it is stale: nobody finds it any more, and it is freed when its last user is gone.
+ * Users are memory contexts: an attachment lives at least as long as the context that was current
+ * when somebody asked for it.
  *
  * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
  * takes that lock first.
  */
 #include "attach.h"
 
+#include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -29,148 +35,323 @@ typedef struct CachedTrigger
 	FavAttachment *attachment;
 } CachedTrigger;
 
-static MemoryContext cache = NULL;	/* holds all of these */
-static HTAB *triggers;
-static List *attachments;
-static List *watched;			/* relations whose changes make the cache stale */
+/* An object that is no relation, as the system caches identify it when it changes. */
+typedef struct Watched
+{
+	int			cache;
+	uint32		hash;
+} Watched;
 
-static bool cache_is_stale = false;
+/* A memory context that uses an attachment. */
+typedef struct User
+{
+	MemoryContextCallback callback;
+	FavAttachment *attachment;
+} User;
+
+static HTAB *triggers = NULL;
+static List *attachments = NIL; /* also those that are stale or being read */
+static bool has_stale = false;
+
+/*
+ * Changes
+ */
+
+static void
+become_stale(FavAttachment *attachment)
+{
+	attachment->is_stale = has_stale = true;
+}
 
 static void
 relation_changed(Datum arg pg_attribute_unused(), Oid relation)
 {
-	if (cache != NULL && (!OidIsValid(relation) || list_member_oid(watched, relation)))
-		cache_is_stale = true;
+	ListCell   *cell;
+
+	foreach(cell, attachments)
+	{
+		FavAttachment *attachment = lfirst(cell);
+
+		if (!attachment->is_stale &&
+			(!OidIsValid(relation) || list_member_oid(attachment->relations, relation)))
+			become_stale(attachment);
+	}
 }
 
-/* Names in queries change with schemas, operators and the extension's own functions. */
 static void
-name_changed(Datum arg pg_attribute_unused(), int id pg_attribute_unused(),
-			 uint32 hash pg_attribute_unused())
+object_changed(Datum arg pg_attribute_unused(), int cache, uint32 hash)
 {
-	cache_is_stale = true;
+	ListCell   *cell;
+	ListCell   *object;
+
+	foreach(cell, attachments)
+	{
+		FavAttachment *attachment = lfirst(cell);
+
+		foreach(object, attachment->objects)
+		{
+			const Watched *watched = lfirst(object);
+
+			if (watched->cache == cache && (hash == 0 || watched->hash == hash))
+				become_stale(attachment);
+		}
+	}
 }
 
-/* Make the cache empty if it is stale. */
+static void
+watch_relations(FavAttachment *attachment, const List *relations)
+{
+	MemoryContext old = MemoryContextSwitchTo(attachment->context);
+
+	attachment->relations = list_concat_unique_oid(attachment->relations, relations);
+	MemoryContextSwitchTo(old);
+}
+
+static void
+watch_object(FavAttachment *attachment, int cache, Oid object)
+{
+	MemoryContext old = MemoryContextSwitchTo(attachment->context);
+	Watched    *watched = palloc(sizeof(Watched));
+
+	watched->cache = cache;
+	watched->hash = GetSysCacheHashValue1(cache, ObjectIdGetDatum(object));
+	attachment->objects = lappend(attachment->objects, watched);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Whatever has its name in the kept queries.  Functions and types of the extension move to other
+ * schemas together.
+ */
+static void
+watch_names(FavAttachment *attachment, Oid function)
+{
+	Oid			operator = attachment->key_type->eq_opr;
+	HeapTuple	tuple;
+
+	watch_object(attachment, PROCOID, function);
+	watch_object(attachment, OPEROID, operator);
+	watch_object(attachment, TYPEOID, attachment->key.type);
+	watch_object(attachment, NAMESPACEOID, attachment->schema);
+	watch_object(attachment, NAMESPACEOID, get_rel_namespace(attachment->source));
+	watch_object(attachment, NAMESPACEOID, get_rel_namespace(attachment->levels));
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(attachment->key.type));
+	if (HeapTupleIsValid(tuple))
+	{
+		watch_object(attachment, NAMESPACEOID, ((Form_pg_type) GETSTRUCT(tuple))->typnamespace);
+		ReleaseSysCache(tuple);
+	}
+	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator));
+	if (HeapTupleIsValid(tuple))
+	{
+		watch_object(attachment, NAMESPACEOID,
+					 ((Form_pg_operator) GETSTRUCT(tuple))->oprnamespace);
+		ReleaseSysCache(tuple);
+	}
+}
+
+/*
+ * Users
+ */
+
+static void
+end_use(void *arg)
+{
+	FavAttachment *attachment = ((User *) arg)->attachment;
+
+	if (--attachment->nusers == 0 && attachment->is_stale)
+		MemoryContextDelete(attachment->context);
+}
+
+/* Keep an attachment until the current memory context is reset. */
+void
+fav_keep_attachment(FavAttachment *attachment)
+{
+	User	   *user = palloc(sizeof(User));
+
+	user->callback.func = end_use;
+	user->callback.arg = user;
+	user->attachment = attachment;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &user->callback);
+	attachment->nusers++;
+}
+
+static void
+free_unused(void)
+{
+	List	   *all = has_stale ? list_copy(attachments) : NIL;
+	ListCell   *cell;
+
+	has_stale = false;
+	foreach(cell, all)
+	{
+		FavAttachment *attachment = lfirst(cell);
+
+		if (attachment->is_stale && attachment->is_ready && attachment->nusers == 0)
+			MemoryContextDelete(attachment->context);
+	}
+	list_free(all);
+}
+
+/*
+ * Attachments
+ */
+
 static void
 open_cache(void)
 {
-	static bool is_registered = false;
 	HASHCTL		control;
 
-	if (cache != NULL && !cache_is_stale)
+	if (triggers != NULL)
 		return;
-	if (cache != NULL)
-		MemoryContextSetParent(cache, TopTransactionContext);
-	if (!is_registered)
-	{
-		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-		CacheRegisterSyscacheCallback(NAMESPACEOID, name_changed, (Datum) 0);
-		CacheRegisterSyscacheCallback(OPEROID, name_changed, (Datum) 0);
-		CacheRegisterSyscacheCallback(PROCOID, name_changed, (Datum) 0);
-		is_registered = true;
-	}
-	cache = NULL;
-	cache_is_stale = false;
-	attachments = watched = NIL;
 	memset(&control, 0, sizeof(control));
 	control.keysize = sizeof(Oid);
 	control.entrysize = sizeof(CachedTrigger);
-	control.hcxt = AllocSetContextCreate(TopMemoryContext, "fav attachments",
-										 ALLOCSET_DEFAULT_SIZES);
-	triggers = hash_create("fav triggers", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	cache = control.hcxt;
+	triggers = hash_create("fav triggers", 16, &control, HASH_ELEM | HASH_BLOBS);
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(OPEROID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
 }
 
+/* When its memory context goes. */
 static void
-free_plans(void *arg)
+forget_attachment(void *arg)
 {
 	FavAttachment *attachment = arg;
+	HASH_SEQ_STATUS scan;
+	CachedTrigger *cached;
 	int			i;
 
+	attachments = list_delete_ptr(attachments, attachment);
+	hash_seq_init(&scan, triggers);
+	while ((cached = hash_seq_search(&scan)) != NULL)
+		if (cached->attachment == attachment)
+			(void) hash_search(triggers, &cached->trigger, HASH_REMOVE, NULL);
 	for (i = 0; i < FAV_NQUERIES; i++)
 		if (attachment->plans[i] != NULL)
 			SPI_freeplan(attachment->plans[i]);
 }
 
-static void
-watch(const List *relations)
-{
-	MemoryContext old = MemoryContextSwitchTo(cache);
-
-	watched = list_concat_unique_oid(watched, relations);
-	MemoryContextSwitchTo(old);
-}
-
-/* Read an attachment and make it ready, in a context of its own. */
+/*
+ * An attachment that has nothing yet but is watched: what changes while it is being read must not
+ * go unnoticed.  An error frees it with the current memory context.
+ */
 static FavAttachment *
-prepare(Oid schema, Oid levels)
+begin_attachment(Oid levels)
 {
-	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "fav attachment",
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav attachment",
 												  ALLOCSET_SMALL_SIZES);
-	FavAttachment *attachment = MemoryContextAlloc(context, sizeof(FavAttachment));
+	FavAttachment *attachment = MemoryContextAllocZero(context, sizeof(FavAttachment));
 	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
-	const FavObstacle *found;
-	FavDefinition definition;
-	MemoryContext old;
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 
-	/* Watch first and read then, so that no change goes unnoticed. */
-	watch(list_make1_oid(levels));
-	if (fav_read_definition(schema, levels, &definition))
-		watch(fav_list_family(definition.source));
-	found = fav_read_attachment(schema, levels, attachment);
-	if (found != NULL)
-		fav_raise_obstacle(found);
-
-	attachment->context = context;
-	attachment->element_type = lookup_type_cache(attachment->element.type, 0);
-	callback->func = free_plans;
+	attachments = lappend(attachments, attachment);
+	MemoryContextSwitchTo(old);
+	callback->func = forget_attachment;
 	callback->arg = attachment;
 	MemoryContextRegisterResetCallback(context, callback);
-	old = MemoryContextSwitchTo(context);
-	attachment->empty = fav_make_recent(&attachment->params);
-	attachment->pair = CreateTemplateTupleDesc(2);
-	TupleDescInitEntry(attachment->pair, 1, "key", attachment->key.type, -1, 0);
-	TupleDescInitEntry(attachment->pair, 2, "element", attachment->element.type, -1, 0);
-	TupleDescFinalize(attachment->pair);
-	MemoryContextSwitchTo(old);
+	attachment->context = context;
+	watch_relations(attachment, list_make1_oid(levels));
 	return attachment;
 }
 
-FavAttachment *
-fav_attachment_of_levels(Oid schema, Oid levels)
+/* Read an attachment and make it ready. */
+static FavAttachment *
+read_attachment(Oid schema, Oid levels)
 {
-	FavAttachment *attachment;
-	ListCell   *cell;
+	FavAttachment *attachment = begin_attachment(levels);
+	FavAttachment found;
+	const FavObstacle *obstacle;
+	FavDefinition definition;
 	MemoryContext old;
 
-	open_cache();
+	if (fav_read_definition(schema, levels, &definition))
+		watch_relations(attachment, fav_list_family(definition.source));
+	obstacle = fav_read_attachment(schema, levels, &found);
+	if (obstacle != NULL)
+		fav_raise_obstacle(obstacle);
+
+	found.context = attachment->context;
+	found.relations = attachment->relations;
+	found.is_stale = attachment->is_stale;
+	*attachment = found;
+	watch_names(attachment, definition.function);
+	attachment->element_type = lookup_type_cache(attachment->element.type, 0);
+	old = MemoryContextSwitchTo(attachment->context);
+	attachment->empty = fav_make_recent(&attachment->params);
+	attachment->pair = CreateTemplateTupleDesc(attachment->at.number != 0 ? 3 : 2);
+	TupleDescInitEntry(attachment->pair, 1, "key", attachment->key.type, -1, 0);
+	TupleDescInitEntry(attachment->pair, 2, "element", attachment->element.type, -1, 0);
+	if (attachment->at.number != 0)
+		TupleDescInitEntry(attachment->pair, 3, "period", INT4OID, -1, 0);
+	TupleDescFinalize(attachment->pair);
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(attachment->context, TopMemoryContext);
+	attachment->is_ready = true;
+	return attachment;
+}
+
+static FavAttachment *
+find_attachment(Oid levels)
+{
+	FavAttachment *attachment = NULL;
+	ListCell   *cell;
+
 	foreach(cell, attachments)
 	{
-		attachment = lfirst(cell);
-		if (attachment->levels == levels)
-		{
-			attachment->is_source_locked = false;
-			return attachment;
-		}
-	}
-	attachment = prepare(schema, levels);
+		FavAttachment *other = lfirst(cell);
 
-	/* What is stale by now lives until the end of the transaction, and is not entered. */
-	if (!cache_is_stale)
-	{
-		old = MemoryContextSwitchTo(cache);
-		attachments = lappend(attachments, attachment);
-		MemoryContextSwitchTo(old);
-		MemoryContextSetParent(attachment->context, cache);
+		if (other->levels == levels && other->is_ready && !other->is_stale)
+			attachment = other;
 	}
 	return attachment;
 }
 
 /*
+ * Lock the tables of an attachment for reading: the source first, as all others do.  Nothing is
+ * known for sure of a levels table that is not locked.
+ */
+void
+fav_lock_for_reading(Oid schema, Oid levels)
+{
+	FavAttachment *attachment = find_attachment(levels);
+	FavDefinition definition;
+
+	if (attachment != NULL)
+		LockRelationOid(attachment->source, AccessShareLock);
+	else if (fav_read_definition(schema, levels, &definition))
+		LockRelationOid(definition.source, AccessShareLock);
+	else
+		return;
+	LockRelationOid(levels, AccessShareLock);
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(levels)))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("the filters were detached while the query waited for their tables"),
+				 errhint("Run the query again.")));
+}
+
+/* For use while the current memory context lasts. */
+FavAttachment *
+fav_attachment_of_levels(Oid schema, Oid levels)
+{
+	FavAttachment *attachment;
+
+	open_cache();
+	free_unused();
+	attachment = find_attachment(levels);
+	if (attachment == NULL)
+		attachment = read_attachment(schema, levels);
+	fav_keep_attachment(attachment);
+	return attachment;
+}
+
+/*
  * Lock the source with its partitions and children before it is read as its owner, and check
- * that none of them has got another owner in the meantime.  Once for each use of an attachment:
- * the executor locks them anyway.
+ * that none of them has got another owner in the meantime.  Locks last as long as the
+ * subtransaction that takes them.
  */
 void
 fav_lock_source(FavAttachment *attachment)
@@ -178,22 +359,23 @@ fav_lock_source(FavAttachment *attachment)
 	const FavObstacle *found;
 	FavAttachment now;
 
-	if (attachment->is_source_locked)
+	if (!attachment->is_stale && attachment->lock_transaction == fav_local_transaction() &&
+		attachment->lock_subtransaction == GetCurrentSubTransactionId())
 		return;
 	LockRelationOid(attachment->source, AccessShareLock);
 	(void) find_all_inheritors(attachment->source, AccessShareLock, NULL);
-	if (cache_is_stale || !list_member_ptr(attachments, attachment))
-	{
-		found = fav_read_attachment(attachment->schema, attachment->levels, &now);
-		if (found != NULL)
-			fav_raise_obstacle(found);
-		if (now.owner != attachment->owner)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("owner of table \"%s\" changed while its filters were being written",
-							get_rel_name(attachment->source))));
-	}
-	attachment->is_source_locked = true;
+	attachment->lock_transaction = fav_local_transaction();
+	attachment->lock_subtransaction = GetCurrentSubTransactionId();
+	if (!attachment->is_stale)
+		return;
+	found = fav_read_attachment(attachment->schema, attachment->levels, &now);
+	if (found != NULL)
+		fav_raise_obstacle(found);
+	if (now.owner != attachment->owner)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("owner of table \"%s\" changed while its filters were being written",
+						get_rel_name(attachment->source))));
 }
 
 /*
@@ -214,29 +396,47 @@ check_columns(const FavAttachment *attachment, const Trigger *trigger, Oid relat
 				 errhint("Drop the trigger.")));
 }
 
+/* A trigger names no table, or one that has no shard beside that of the trigger. */
+static void
+raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
+{
+	const FavObstacle *found = OidIsValid(when->named) ?
+		fav_check_spread(fav_shell(relation), when->named) : NULL;
+
+	if (found != NULL)
+		fav_raise_obstacle(found);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
+					trigger->tgname, get_rel_name(relation)),
+			 errhint("Give their table its name back, or call fav_detach, then fav_attach, for"
+					 " table \"%s\".", get_rel_name(fav_shell(relation)))));
+}
+
 /* The attachment that a trigger speaks of; NULL if its table is not of the source's family. */
 static FavAttachment *
 read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, FavWhen *when)
 {
 	FavAttachment *attachment;
 	FavDefinition definition;
+	const FavObstacle *found;
 
-	if (fav_is_being_copied(relation))
-		return NULL;
 	if (!fav_read_when(relation, trigger->tgqual, is_of_rows, when))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("trigger \"%s\" was not made by fav_attach", trigger->tgname),
 				 errhint("Drop the trigger.")));
+	if (fav_read_definition(schema, when->named, &definition) &&
+		fav_is_being_copied(relation, definition.source))
+		return NULL;
 	if (!OidIsValid(when->levels))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
-						trigger->tgname, get_rel_name(relation)),
-				 errhint("Give their table its name back, or drop the triggers.")));
+		raise_no_levels(trigger, relation, when);
 	if (fav_read_definition(schema, when->levels, &definition) &&
 		!fav_is_in_family(relation, definition.source))
 	{
+		found = fav_check_spread(definition.source, when->levels);
+		if (found != NULL && fav_shell(definition.source) == relation)
+			fav_raise_obstacle(found);
 		fav_refuse_unknown_shard(relation, definition.source);
 		return NULL;
 	}
@@ -248,8 +448,10 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 
 /*
  * The attachment of the trigger that is being called, and what its WHEN clause says.  NULL if
- * its table is not of the source's family.  That is not remembered: the table may come to the
- * family without anything being said of it.
+ * its table is not of the source's family.  That is not remembered: ATTACH PARTITION sends no
+ * invalidation for the parent's other descendants.
+ *
+ * Whoever looks an attachment up, or runs code of others, while using the result, must keep it.
  */
 FavAttachment *
 fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
@@ -261,21 +463,54 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 
 	open_cache();
 	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
-	if (cached != NULL)
+	if (cached != NULL && !cached->attachment->is_stale)
 	{
 		*when = cached->when;
 		return cached->attachment;
 	}
 	attachment = read_trigger(fav_schema_of_function(fcinfo), data->tg_trigger, relation,
 							  TRIGGER_FIRED_FOR_ROW(data->tg_event), when);
-	if (attachment != NULL && !cache_is_stale)
+	if (attachment != NULL && !attachment->is_stale)
 	{
-		watch(list_make1_oid(relation));
+		watch_relations(attachment, list_make1_oid(relation));
 		cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_ENTER, NULL);
 		cached->when = *when;
 		cached->attachment = attachment;
 	}
 	return attachment;
+}
+
+/*
+ * A table that has left the source of its triggers is about to get rows, which no row trigger
+ * collects.  If it came back, with these triggers, the filters would lack them.
+ */
+void
+fav_refuse_left(FunctionCallInfo fcinfo)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Oid			relation = RelationGetRelid(data->tg_relation);
+	CachedTrigger *cached;
+	FavDefinition definition;
+	FavWhen		when;
+
+	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event) && !TRIGGER_FIRED_BY_UPDATE(data->tg_event))
+		return;
+	open_cache();
+	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
+	if (cached != NULL && !cached->attachment->is_stale)
+		return;
+	if (!fav_read_when(relation, data->tg_trigger->tgqual, false, &when) ||
+		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition) ||
+		fav_is_being_copied(relation, definition.source) ||
+		fav_is_in_family(relation, definition.source) ||
+		fav_owner_of(relation) != fav_owner_of(definition.source))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" has left table \"%s\", whose filters still have its rows",
+					get_rel_name(relation), get_rel_name(definition.source)),
+			 errhint("Call fav_rebuild('%s') before you write to it.",
+					 get_rel_name(definition.source))));
 }
 
 /*
@@ -319,9 +554,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	FavAttachment *attachment;
 	Oid			levels;
 
-	fav_check_owner(source);
-	LockRelationOid(source, AccessShareLock);
-	fav_check_owner(source);
+	fav_lock_as_owner(source, AccessShareLock);
 	fav_refuse_distributed(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);

@@ -24,6 +24,7 @@
 #include "attach.h"
 
 #include "access/xact.h"
+#include "catalog/pg_operator_d.h"
 #include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -85,7 +86,8 @@ check_collection(const Collection *collection)
 static bool
 has_same_types(const FavAttachment *a, const FavAttachment *b)
 {
-	return a->key.type == b->key.type && a->element.type == b->element.type;
+	return a->key.type == b->key.type && a->element.type == b->element.type &&
+		a->pair->natts == b->pair->natts;
 }
 
 static Collection *
@@ -122,6 +124,7 @@ begin_collection(FavAttachment *attachment, Oid function, int nest_level)
 	collection->is_open = true;
 	collection->is_unique = true;
 	collection->context = context;
+	fav_keep_attachment(attachment);
 
 	/* Its files must outlive the statement, and the subtransaction if that ends well. */
 	collection->owner = ResourceOwnerCreate(TopTransactionResourceOwner, "fav collection");
@@ -153,8 +156,8 @@ static void
 collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
 {
 	TupleDesc	pair = collection->attachment->pair;
-	Datum		values[2];
-	bool		nulls[2];
+	Datum		values[3];
+	bool		nulls[3] = {false};
 	int			i;
 
 	values[0] = slot_getattr(slot, when->key, &nulls[0]);
@@ -165,6 +168,9 @@ collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
 		if (TupleDescAttr(pair, i)->attlen == -1 &&
 			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
 			values[i] = PointerGetDatum(PG_DETOAST_DATUM(values[i]));
+	if (pair->natts == 3)
+		values[2] = Int32GetDatum(fav_period_of_time(collection->attachment,
+													 slot_getattr(slot, when->at, &nulls[2])));
 	tuplestore_putvalues(collection->pairs, pair, values, nulls);
 }
 
@@ -201,19 +207,21 @@ next_pair(SortedPairs *pairs)
 	return tuplestore_gettupleslot(pairs->collection->pairs, true, false, pairs->slot);
 }
 
+/* By their keys, and those of a key by their periods if they have some. */
 static void
 sort_pairs(SortedPairs *pairs)
 {
-	AttrNumber	column = 1;
-	bool		nulls_first = false;
 	FavAttachment *attachment = pairs->attachment;
+	AttrNumber	columns[2] = {1, 3};
+	Oid			operators[2] = {attachment->key_type->lt_opr, Int4LessOperator};
+	Oid			collations[2] = {attachment->key.collation, InvalidOid};
+	bool		nulls_first[2] = {false, false};
 
 	if (tuplestore_tuple_count(pairs->collection->pairs) < 2)
 		return;
-	pairs->sort = tuplesort_begin_heap(attachment->pair, 1, &column,
-									   &attachment->key_type->lt_opr,
-									   &attachment->key.collation, &nulls_first, work_mem, NULL,
-									   false);
+	pairs->sort = tuplesort_begin_heap(attachment->pair, attachment->pair->natts == 3 ? 2 : 1,
+									   columns, operators, collations, nulls_first, work_mem,
+									   NULL, false);
 	while (tuplestore_gettupleslot(pairs->collection->pairs, true, false, pairs->slot))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -300,6 +308,57 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 	MemoryContextDelete(per_key);
 }
 
+/* Append the pair at hand to the elements that are added to a filter of a sink. */
+static void
+append_pair(const SortedPairs *pairs, FavChange *change)
+{
+	FavHashes  *hashes = &change->hashes;
+	size_t		allocated = hashes->allocated;
+	bool		isnull;
+	Datum		key = slot_getattr(pairs->slot, 1, &isnull);
+
+	fav_append_hash(hashes, fav_hash_row(pairs->attachment, key,
+										 slot_getattr(pairs->slot, 2, &isnull)));
+	if (pairs->attachment->at.number == 0)
+		return;
+	if (hashes->allocated > allocated)
+		change->periods = change->periods == NULL ?
+			palloc(hashes->allocated * sizeof(int32)) :
+			repalloc_huge(change->periods, hashes->allocated * sizeof(int32));
+	change->periods[hashes->count - 1] = DatumGetInt32(slot_getattr(pairs->slot, 3, &isnull));
+}
+
+/* What was inserted into a sink, filter by filter. */
+static void
+add_pairs(SortedPairs *pairs)
+{
+	FavAttachment *attachment = pairs->attachment;
+	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav sink",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(per_key);
+	bool		more = next_pair(pairs);
+
+	while (more)
+	{
+		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
+									attachment->filter_key_type->typlen);
+		FavChange	change = {FAV_ADD};
+
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			append_pair(pairs, &change);
+			more = next_pair(pairs);
+		} while (more && is_of_filter(pairs, key));
+		if (change.periods == NULL)
+			fav_sort_hashes(&change.hashes);
+		fav_change_sink(attachment, key, &change);
+		MemoryContextReset(per_key);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(per_key);
+}
+
 /*
  * Does the source still have the relations that the pairs are from?  If the attachment is
  * the same as before, none of them has changed at all.
@@ -343,7 +402,10 @@ reconcile_collection(Collection *collection)
 	fav_become_owner(&role, attachment->owner);
 	pairs.slot = MakeSingleTupleTableSlot(attachment->pair, &TTSOpsMinimalTuple);
 	sort_pairs(&pairs);
-	reconcile_pairs(&pairs, is_family_together(collection, attachment));
+	if (attachment->is_sink)
+		add_pairs(&pairs);
+	else
+		reconcile_pairs(&pairs, is_family_together(collection, attachment));
 	ExecDropSingleTupleTableSlot(pairs.slot);
 	if (pairs.sort != NULL)
 		tuplesort_end(pairs.sort);
@@ -415,6 +477,7 @@ transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 			/* memory and files go with the transaction */
 			collections = NIL;
 			has_removed = has_inserted = false;
+			fav_forget_truncates();
 			break;
 		default:
 			break;
@@ -531,7 +594,7 @@ check_not_null(const TriggerData *data, const FavWhen *when)
 	for (i = 0; i < descriptor->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
-		bool		is_ours = i + 1 == when->key || i + 1 == when->element;
+		bool		is_ours = i + 1 == when->key || i + 1 == when->element || i + 1 == when->at;
 
 		if ((is_ours || (attribute->attnotnull && attribute->attgenerated == '\0')) &&
 			!attribute->attisdropped && slot_attisnull(data->tg_trigslot, i + 1))
@@ -551,8 +614,8 @@ raise_no_rows(const FavAttachment *attachment)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("table \"%s\" is a sink, which has no rows to update or delete",
 					get_rel_name(attachment->source)),
-			 errhint("Remove elements with fav_remove. Instead of ON CONFLICT DO UPDATE use ON"
-					 " CONFLICT DO NOTHING.")));
+			 errhint("Remove elements with the function %s. Instead of ON CONFLICT DO UPDATE use ON"
+					 " CONFLICT DO NOTHING.", fav_name_of_remove(attachment))));
 	pg_unreachable();
 }
 
@@ -605,10 +668,17 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	check_trigger_call(fcinfo, false, "fav_reconcile");
 	if (collections == NIL && TRIGGER_FIRED_AFTER(data->tg_event) &&
 		!TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
+	{
+		fav_refuse_left(fcinfo);
 		return PointerGetDatum(NULL);
+	}
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
+	{
+		fav_refuse_left(fcinfo);
 		return PointerGetDatum(NULL);
+	}
+	fav_keep_attachment(attachment);
 	if (TRIGGER_FIRED_BEFORE(data->tg_event))
 	{
 		if (!attachment->is_sink)
@@ -622,7 +692,8 @@ fav_reconcile(PG_FUNCTION_ARGS)
 			fav_settle(attachment);
 		else
 			has_removed = true;
-		fav_rebuild_after_truncate(attachment, RelationGetRelid(data->tg_relation));
+		fav_rebuild_after_truncate(attachment->schema, attachment->levels,
+								   RelationGetRelid(data->tg_relation));
 	}
 	else
 		while ((collection = find_collection(attachment,

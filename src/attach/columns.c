@@ -68,16 +68,16 @@ fav_key_type(Oid key)
 		OidIsValid(type->lt_opr) && OidIsValid(type->cmp_proc_finfo.fn_oid) ? type : NULL;
 }
 
-/* Does the index keep pairs from repeating, by the same equality of keys as ours? */
+/* Does the index begin with both columns, and compare them as we do? */
 static bool
-is_unique_on_pair(Relation index, const FavAttachment *attachment)
+is_on_pair(Relation index, const FavAttachment *attachment)
 {
 	Form_pg_index form = index->rd_index;
 	bool		has_key = false;
 	bool		has_element = false;
 	int			i;
 
-	if (!form->indisunique || !form->indisvalid || form->indnkeyatts != 2 ||
+	if (!form->indisvalid || form->indnkeyatts < 2 ||
 		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
 		return false;
 	for (i = 0; i < 2; i++)
@@ -97,30 +97,50 @@ is_unique_on_pair(Relation index, const FavAttachment *attachment)
 }
 
 /*
- * Can the source have a pair but once?  Each child by inheritance has indexes of its own.
- * This locks the source, so an insert does not call it: a parallel restore may be loading
- * the partitions of a source whose primary key is being made.
+ * Each child by inheritance has indexes of its own.  This locks the source, so an insert does not
+ * call it: a parallel restore may be loading the partitions of a source whose primary key is being
+ * made.
  */
-bool
-fav_has_unique_pairs(FavAttachment *attachment)
+static void
+read_indexes(FavAttachment *attachment)
 {
 	Relation	source;
 	ListCell   *cell;
 
-	if (attachment->is_unique_known)
-		return attachment->is_unique;
+	if (attachment->are_indexes_known)
+		return;
 	source = table_open(attachment->source, AccessShareLock);
 	if (source->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || !source->rd_rel->relhassubclass)
 		foreach(cell, RelationGetIndexList(source))
 		{
 			Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-			attachment->is_unique |= is_unique_on_pair(index, attachment);
+			if (is_on_pair(index, attachment))
+			{
+				attachment->has_index_on_pair = true;
+				attachment->is_unique |= index->rd_index->indisunique &&
+					index->rd_index->indnkeyatts == 2;
+			}
 			index_close(index, AccessShareLock);
 		}
 	table_close(source, AccessShareLock);
-	attachment->is_unique_known = true;
+	attachment->are_indexes_known = true;
+}
+
+/* Can the source have a pair but once? */
+bool
+fav_has_unique_pairs(FavAttachment *attachment)
+{
+	read_indexes(attachment);
 	return attachment->is_unique;
+}
+
+/* Does an index find a pair of the source at once? */
+bool
+fav_has_index_on_pair(FavAttachment *attachment)
+{
+	read_indexes(attachment);
+	return attachment->has_index_on_pair;
 }
 
 /*

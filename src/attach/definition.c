@@ -12,7 +12,7 @@
  * dump restores it together with the table.
  *
  * The WHEN clause of a trigger on the source names the levels table as a constant of type
- * regclass, and a row trigger's also the columns of key and element.  So PostgreSQL itself
+ * regclass, and a row trigger's also the columns of key, element and time.  So PostgreSQL itself
  * follows renames, maps columns to partitions, keeps what is needed from being dropped, and
  * dumps all of it by name.  A trigger alone proves nothing: anybody can make one.
  *
@@ -157,6 +157,7 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 			return false;
 		values[i++] = argument->constvalue;
 	}
+	definition->function = function;
 	definition->source = fav_beside(levels, DatumGetObjectId(values[0]));
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
@@ -186,7 +187,7 @@ read_when_walker(Node *node, WhenWalk *walk)
 	if (IsA(node, Const) && !((Const *) node)->constisnull &&
 		(((Const *) node)->consttype == REGCLASSOID || ((Const *) node)->consttype == TEXTOID))
 	{
-		walk->when->levels = ((Const *) node)->consttype == TEXTOID ?
+		walk->when->named = ((Const *) node)->consttype == TEXTOID ?
 			fav_find_named(((Const *) node)->constvalue) :
 			DatumGetObjectId(((Const *) node)->constvalue);
 		walk->nrelations++;
@@ -202,13 +203,17 @@ read_when_walker(Node *node, WhenWalk *walk)
 			walk->when->key = number;
 		else if (walk->when->element == InvalidAttrNumber && number != walk->when->key)
 			walk->when->element = number;
+		else if (walk->when->at == InvalidAttrNumber && number != walk->when->key &&
+				 number != walk->when->element)
+			walk->when->at = number;
 	}
 	return expression_tree_walker(node, read_when_walker, walk);
 }
 
 /*
  * Read the WHEN clause of a trigger of a relation.  The table it names is levels, the first
- * column is the key, and the next is the element.  False if the clause is none of ours.
+ * column is the key, the next is the element, and a third one of a sink is the time.  False if the
+ * clause is none of ours.
  */
 bool
 fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when)
@@ -222,7 +227,7 @@ fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *wh
 	if (walk.nrelations != 1 || walk.is_strange ||
 		(when->element != InvalidAttrNumber) != is_of_rows)
 		return false;
-	when->levels = fav_beside(relation, when->levels);
+	when->levels = fav_beside(relation, when->named);
 	return true;
 }
 
@@ -247,7 +252,10 @@ read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
 	return trigger;
 }
 
-/* Our triggers on a relation, or on all; a list of FavTrigger. */
+/*
+ * Our triggers on a relation, or on all; a list of FavTrigger.  The scan ends before a clause is
+ * read, which looks into other catalogs.
+ */
 List *
 fav_read_triggers(Oid schema, Oid relation)
 {
@@ -256,8 +264,10 @@ fav_read_triggers(Oid schema, Oid relation)
 	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
+	List	   *tuples = NIL;
 	List	   *triggers = NIL;
 	HeapTuple	tuple;
+	ListCell   *cell;
 
 	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(relation));
@@ -266,13 +276,21 @@ fav_read_triggers(Oid schema, Oid relation)
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Oid			function = ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid;
-		FavTrigger *trigger = function == collect || function == reconcile ?
-			read_trigger(tuple, RelationGetDescr(catalog), function == collect) : NULL;
 
+		if (function == collect || function == reconcile)
+			tuples = lappend(tuples, heap_copytuple(tuple));
+	}
+	systable_endscan(scan);
+	foreach(cell, tuples)
+	{
+		FavTrigger *trigger;
+
+		tuple = lfirst(cell);
+		trigger = read_trigger(tuple, RelationGetDescr(catalog),
+							   ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid == collect);
 		if (trigger != NULL)
 			triggers = lappend(triggers, trigger);
 	}
-	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
 	return triggers;
 }

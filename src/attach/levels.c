@@ -1,7 +1,6 @@
 /*
  * levels.c
- *		Reading the levels of an attached filter in SQL: fav_contains of three levels, and
- *		fav_stack.
+ *		Reading the levels of an attached filter in SQL: fav_probe, fav_probe_at and fav_stack.
  */
 #include "fav.h"
 
@@ -13,16 +12,17 @@
 
 PG_FUNCTION_INFO_V1(fav_stack);
 
-/* Arguments */
+/* Arguments.  fav_probe_at has a period before the element. */
 enum
 {
 	BASE,
 	MIDDLE,
 	RECENT,
-	ELEMENT
+	ELEMENT,
+	PERIOD = ELEMENT
 };
 
-/* What a call of fav_contains keeps for the next: loaded values of base and middle. */
+/* What a call of fav_probe keeps for the next: loaded values of base and middle. */
 typedef struct LevelCaches
 {
 	FavCache	caches[MIDDLE + 1];
@@ -73,14 +73,20 @@ level_reader(LevelReaders *below, int number)
 	return below->readers[number];
 }
 
+/* Is there such a level? */
+static inline bool
+has_level(FunctionCallInfo fcinfo, int number)
+{
+	return !PG_ARGISNULL(number) && !fav_is_short_value(PG_GETARG_DATUM(number));
+}
+
 static bool
 level_contains(LevelReaders *below, int number, const FavFilter *recent, uint64_t hash)
 {
-	FunctionCallInfo fcinfo = below->fcinfo;
 	FavReader  *reader;
 	const FavParams *params;
 
-	if (PG_ARGISNULL(number))
+	if (!has_level(below->fcinfo, number))
 		return false;
 	reader = level_reader(below, number);
 	params = &reader->filter.params;
@@ -92,110 +98,121 @@ level_contains(LevelReaders *below, int number, const FavFilter *recent, uint64_
 	return fav_reader_contains(reader, hash);
 }
 
-/* Recent is in its row, unless a user has written it. */
-static void
-open_recent(FunctionCallInfo fcinfo, FavFilter *recent)
+static bool
+level_excludes(LevelReaders *below, int number, uint64_t hash)
 {
-	struct varlena *value = PG_GETARG_VARLENA_PP(RECENT);
-	const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(value);
-	size_t		size = VARSIZE_ANY_EXHDR(value);
-	FavProblem	problem;
+	return has_level(below->fcinfo, number) &&
+		fav_reader_excludes(level_reader(below, number), hash);
+}
 
-	if (fav_open(recent, bytes, size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+static pg_attribute_always_inline bool
+is_below_recent(LevelReaders *below, const FavFilter *recent, uint64_t hash)
+{
+	return FAV_IS_BELOW_RECENT(level_contains(below, MIDDLE, recent, hash),
+							   level_contains(below, BASE, recent, hash),
+							   level_excludes(below, MIDDLE, hash));
+}
+
+/* Ours has no slices. */
+static inline bool
+recent_contains(const FavFilter *recent, uint64_t hash)
+{
+	return recent->nslices == 0 ?
+		fav_recent_contains(recent->recent, recent->nrecent, hash) : fav_contains(recent, hash);
 }
 
 /* The parameters of a level below recent, one that knows its kind if there is one. */
 static bool
 params_below(LevelReaders *below, FavParams *params)
 {
-	FunctionCallInfo fcinfo = below->fcinfo;
+	bool		has_base = has_level(below->fcinfo, BASE);
+	bool		has_middle = has_level(below->fcinfo, MIDDLE);
 
-	if (!PG_ARGISNULL(BASE))
+	if (has_base)
 		*params = level_reader(below, BASE)->filter.params;
-	if (!PG_ARGISNULL(MIDDLE) && (PG_ARGISNULL(BASE) || params->kind == FAV_KIND_NONE))
+	if (has_middle && (!has_base || params->kind == FAV_KIND_NONE))
 		*params = level_reader(below, MIDDLE)->filter.params;
-	return !PG_ARGISNULL(BASE) || !PG_ARGISNULL(MIDDLE);
+	return has_base || has_middle;
 }
 
 /* The newest period of all levels is the present one, in which recent forgets. */
 static void
 find_present(LevelReaders *below, FavFilter *recent)
 {
-	FunctionCallInfo fcinfo = below->fcinfo;
+	int			number;
 
-	if (!PG_ARGISNULL(MIDDLE))
-		fav_forget(recent, level_reader(below, MIDDLE)->newest);
-	if (!PG_ARGISNULL(BASE))
-		fav_forget(recent, level_reader(below, BASE)->newest);
+	for (number = BASE; number <= MIDDLE; number++)
+		if (has_level(below->fcinfo, number))
+			fav_forget(recent, level_reader(below, number)->newest);
 }
 
-/* Recent, which may be NULL or not know its kind.  False: all levels are NULL. */
-static bool
-get_recent(LevelReaders *below, FavFilter *recent)
+/* Recent is in its row, unless a user has written it.  It may not know its kind. */
+static void
+open_recent(LevelReaders *below, FavFilter *recent)
 {
 	FunctionCallInfo fcinfo = below->fcinfo;
+	struct varlena *value = PG_GETARG_VARLENA_PP(RECENT);
+	const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(value);
+	size_t		size = VARSIZE_ANY_EXHDR(value);
+	FavProblem	problem;
 	FavParams	params;
 
-	if (PG_ARGISNULL(RECENT))
-	{
-		if (!params_below(below, &params))
-			return false;
-		/* NULL is the empty filter, here with the parameters of a level below */
+	if (fav_open(recent, bytes, size, size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+	if (recent->params.kind != FAV_KIND_NONE || !params_below(below, &params))
+		return;
+	if (recent->is_short)
 		fav_make_empty(recent, &params);
-	}
-	else
-	{
-		open_recent(fcinfo, recent);
-		if (recent->params.kind == FAV_KIND_NONE && params_below(below, &params))
-			recent->params.kind = params.kind;
-	}
-	if (unlikely(fav_is_dated(recent)))
-		find_present(below, recent);
-	return true;
+	recent->params.kind = params.kind;
 }
 
 /*
- * The definition of core/levels.h, in the order that is fastest if most elements are absent:
- * tombstones matter only if a level below reports the element.
+ * Does the filter of the levels contain an element, in `period` if that is not NULL?  Levels that
+ * are NULL are those of a key without a filter, and contain nothing.
  */
 static pg_attribute_always_inline Datum
-contains_levels(FunctionCallInfo fcinfo, FavKind kind)
+probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element, const int32 *period)
 {
 	LevelReaders below;
 	FavFilter	recent;
 	uint64_t	hash;
-	bool		in_middle;
 
-	if (fav_element_is_null(fcinfo, kind, ELEMENT))
+	if (fav_element_is_null(fcinfo, kind, element))
 		PG_RETURN_NULL();
+	if (PG_ARGISNULL(RECENT))
+		PG_RETURN_BOOL(false);
 	below.fcinfo = fcinfo;
 	below.readers[BASE] = below.readers[MIDDLE] = NULL;
-	if (!get_recent(&below, &recent))
-		PG_RETURN_BOOL(false);
-	hash = fav_hash_argument(fcinfo, kind, ELEMENT, &recent.params);
-	if (recent.nslices == 0 ? fav_recent_contains(recent.recent, recent.nrecent, hash) :
-		fav_contains(&recent, hash))
-		PG_RETURN_BOOL(true);
-	in_middle = level_contains(&below, MIDDLE, &recent, hash);
-	if (!in_middle && !level_contains(&below, BASE, &recent, hash))
-		PG_RETURN_BOOL(false);
-	if (fav_has_tombstone(&recent, hash))
-		PG_RETURN_BOOL(false);
-	PG_RETURN_BOOL(in_middle || PG_ARGISNULL(MIDDLE) ||
-				   !fav_reader_excludes(level_reader(&below, MIDDLE), hash));
+	open_recent(&below, &recent);
+	if (unlikely(fav_is_dated(&recent)))
+	{
+		find_present(&below, &recent);
+		if (period != NULL)
+			fav_forget(&recent, *period);
+	}
+	hash = fav_hash_argument(fcinfo, kind, element, &recent.params);
+	PG_RETURN_BOOL(FAV_IS_IN_LEVELS(recent_contains(&recent, hash),
+									is_below_recent(&below, &recent, hash),
+									fav_has_tombstone(&recent, hash)));
 }
 
-#define FAV_LEVELS_FUNCTION(suffix, kind) \
-	extern PGDLLEXPORT Datum fav_contains_levels_##suffix(PG_FUNCTION_ARGS); \
-	Datum fav_contains_levels_##suffix(PG_FUNCTION_ARGS) { return contains_levels(fcinfo, kind); } \
-	PG_FUNCTION_INFO_V1(fav_contains_levels_##suffix)
+static pg_attribute_always_inline Datum
+probe_levels_at(FunctionCallInfo fcinfo, FavKind kind)
+{
+	int32		period = PG_GETARG_INT32(PERIOD);
 
-FAV_LEVELS_FUNCTION(int8, FAV_KIND_INTEGER);
-FAV_LEVELS_FUNCTION(text, FAV_KIND_TEXT);
-FAV_LEVELS_FUNCTION(uuid, FAV_KIND_UUID);
-FAV_LEVELS_FUNCTION(bytea, FAV_KIND_BYTES);
-FAV_LEVELS_FUNCTION(pair, FAV_KIND_PAIR);
+	return probe_levels(fcinfo, kind, PERIOD + 1, PG_ARGISNULL(PERIOD) ? NULL : &period);
+}
+
+#define FAV_LEVELS_FUNCTIONS(suffix, kind) \
+	FAV_FUNCTION(fav_probe_##suffix, probe_levels(fcinfo, kind, ELEMENT, NULL)); \
+	FAV_FUNCTION(fav_probe_at_##suffix, probe_levels_at(fcinfo, kind))
+
+FAV_LEVELS_FUNCTIONS(int8, FAV_KIND_INTEGER);
+FAV_LEVELS_FUNCTIONS(text, FAV_KIND_TEXT);
+FAV_LEVELS_FUNCTIONS(uuid, FAV_KIND_UUID);
+FAV_LEVELS_FUNCTIONS(bytea, FAV_KIND_BYTES);
+FAV_FUNCTION(fav_probe_pair, probe_levels(fcinfo, FAV_KIND_PAIR, ELEMENT, NULL));
 
 /* The value of a stack.  Base is copied from where it is, block by block. */
 static Datum
@@ -222,47 +239,51 @@ write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_
 	return PointerGetDatum(result);
 }
 
+/* Base, of which only the head is loaded; all of it if it has tombstones. */
+static void
+open_base(FunctionCallInfo fcinfo, FavFilter *base)
+{
+	FavArgument whole;
+
+	fav_open_head(base, (struct varlena *) PG_GETARG_POINTER(BASE));
+	if (base->ntombstones > 0)
+	{
+		fav_get_argument(fcinfo, BASE, &whole);
+		*base = whole.filter;
+	}
+}
+
 Datum
 fav_stack(PG_FUNCTION_ARGS)
 {
-	FavArgument whole_base;
+	bool		has_base = has_level(fcinfo, BASE);
+	bool		has_middle = has_level(fcinfo, MIDDLE);
+	FavFilter	base;
 	FavArgument middle;
 	FavArgument recent;
-	FavFilter	base;
 	FavLevels	levels = {NULL, NULL, NULL};
 	FavFilter	stack;
 	uint8_t    *tombstones;
 	FavStatus	status;
 
-	if (PG_ARGISNULL(BASE) && PG_ARGISNULL(MIDDLE))
-	{
-		if (PG_ARGISNULL(RECENT))
-			PG_RETURN_NULL();
+	if (!has_base && !has_middle)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(RECENT));
-	}
-	if (!PG_ARGISNULL(BASE))
+	if (has_base)
 	{
-		fav_open_head(&base, (struct varlena *) PG_GETARG_POINTER(BASE));
+		open_base(fcinfo, &base);
 		levels.base = &base;
-		if (base.ntombstones > 0)
-		{
-			fav_get_argument(fcinfo, BASE, &whole_base);
-			base = whole_base.filter;
-		}
 	}
-	if (!PG_ARGISNULL(MIDDLE))
+	if (has_middle)
 	{
 		fav_get_argument(fcinfo, MIDDLE, &middle);
 		levels.middle = &middle.filter;
 	}
-	if (!PG_ARGISNULL(RECENT))
-		fav_get_argument(fcinfo, RECENT, &recent);
-	else
-		fav_make_empty(&recent.filter,
-					   levels.base != NULL ? &base.params : &middle.filter.params);
+	fav_get_argument(fcinfo, RECENT, &recent);
+	if (recent.filter.is_short)
+		fav_make_empty(&recent.filter, has_base ? &base.params : &middle.filter.params);
 	levels.recent = &recent.filter;
-	fav_levels_forget(PG_ARGISNULL(BASE) ? NULL : &base,
-					  PG_ARGISNULL(MIDDLE) ? NULL : &middle.filter, &recent.filter);
+	fav_levels_forget(has_base ? &base : NULL, has_middle ? &middle.filter : NULL,
+					  &recent.filter);
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
 		raise_not_levels();

@@ -1,8 +1,8 @@
 /*
  * objects.c
- *		The table, view, function and triggers of an attachment.
+ *		The levels table and the triggers of an attachment.
  *
- * All of them are ordinary objects of the source's owner, made by ordinary DDL.
+ * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
 #include "attach.h"
 
@@ -21,6 +21,7 @@
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
+#include "common/shortest_dec.h"
 #include "funcapi.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_func.h"
@@ -81,7 +82,7 @@ static const TriggerShape attachment_shapes[] = {
 static const TriggerShape sink_shapes[] = {
 	{
 		"insert", "BEFORE INSERT", true, TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT,
-		LEVELS " AND (NEW.{k} IS NULL) IS NOT NULL AND (NEW.{e} IS NULL) IS NOT NULL"
+		LEVELS " AND (NEW.{k} IS NULL) IS NOT NULL AND (NEW.{e} IS NULL) IS NOT NULL{AND at}"
 	},
 	{
 		"statement", "AFTER INSERT OR TRUNCATE", false,
@@ -176,9 +177,36 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
-/* Does an index keep the levels table from having a key twice? */
-static bool
-has_unique_key(Oid levels)
+/* Does the index keep the levels table from having a key twice, by our equality of keys? */
+bool
+fav_is_key_index(const FavAttachment *attachment, Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	bool		found;
+	bool		isnull;
+	Datum		classes;
+	Datum		collations;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	classes = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
+	collations = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation, &isnull);
+	found = form->indisunique && form->indisvalid && form->indimmediate &&
+		form->indnkeyatts == 1 && form->indkey.values[0] == FAV_LEVELS_KEY &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
+		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[0]) ==
+		attachment->filter_key_type->btree_opf &&
+		((oidvector *) DatumGetPointer(collations))->values[0] ==
+		(attachment->share > 0 ? InvalidOid : attachment->key.collation);
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/* New keys need such an index.  Without a lock. */
+bool
+fav_has_key_index(const FavAttachment *attachment)
 {
 	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
 	bool		found = false;
@@ -187,23 +215,98 @@ has_unique_key(Oid levels)
 	HeapTuple	tuple;
 
 	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(levels));
+				ObjectIdGetDatum(attachment->levels));
 	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
-
-		found |= index->indisunique && index->indisvalid && index->indimmediate &&
-			index->indnkeyatts == 1 && index->indkey.values[0] == FAV_LEVELS_KEY &&
-			heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
-	}
+		found |= fav_is_key_index(attachment, ((Form_pg_index) GETSTRUCT(tuple))->indexrelid);
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
 	return found;
 }
 
+static Oid
+relation_of_trigger(Oid trigger)
+{
+	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
+	Oid			relation = InvalidOid;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(trigger));
+	scan = systable_beginscan(catalog, TriggerOidIndexId, true, NULL, 1, &key);
+	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		relation = ((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return relation;
+}
+
+/* Has the relation a trigger of ours that means this levels table? */
+static bool
+has_trigger_for(Oid schema, Oid relation, Oid levels)
+{
+	ListCell   *cell;
+
+	foreach(cell, fav_read_triggers(schema, relation))
+		if (((FavTrigger *) lfirst(cell))->when.levels == levels)
+			return true;
+	return false;
+}
+
 /*
- * Are all triggers there and enabled?  A partition that was made later has no statement
+ * Tables that were partitions or children of the source, and have left it with their rows: they
+ * still have triggers of ours.  The filters have not been rebuilt since.  Tables of others do not
+ * count.
+ */
+static List *
+list_left(const FavAttachment *attachment)
+{
+	List	   *family = fav_list_family(attachment->source);
+	List	   *left = NIL;
+	ListCell   *cell;
+
+	foreach(cell, fav_dependents(attachment->levels, TriggerRelationId))
+	{
+		Oid			relation = relation_of_trigger(lfirst_oid(cell));
+
+		if (OidIsValid(relation) && !list_member_oid(family, relation) &&
+			fav_owner_of(relation) == attachment->owner &&
+			has_trigger_for(attachment->schema, relation, attachment->levels))
+			left = list_append_unique_oid(left, relation);
+	}
+	return left;
+}
+
+/* Remove the triggers of tables that have left.  After a rebuild of all filters; as the owner. */
+void
+fav_free_left(const FavAttachment *attachment)
+{
+	ListCell   *cell;
+	ListCell   *one;
+
+	foreach(cell, list_left(attachment))
+	{
+		LockRelationOid(lfirst_oid(cell), AccessExclusiveLock);
+		if (fav_is_in_family(lfirst_oid(cell), attachment->source))
+			continue;
+		foreach(one, fav_read_triggers(attachment->schema, lfirst_oid(cell)))
+		{
+			const FavTrigger *trigger = lfirst(one);
+
+			if (trigger->when.levels == attachment->levels && !trigger->is_clone)
+				fav_run(psprintf("DROP TRIGGER %s ON %s",
+								 quote_identifier(NameStr(trigger->name)),
+								 fav_relation_name(trigger->relation)));
+		}
+	}
+	CommandCounterIncrement();
+}
+
+/*
+ * Are all triggers there and enabled, do all objects belong to one owner, and has no table left
+ * that is still in the filters?  A partition that was made later has no statement
  * trigger: its changes are seen, but not a TRUNCATE of it alone.  A shard need not see that.
  */
 bool
@@ -213,9 +316,15 @@ fav_is_active(const FavAttachment *attachment)
 	size_t		nshapes;
 	const TriggerShape *shapes = shapes_of(attachment, &nshapes);
 	ListCell   *cell;
+	FavHas		has;
 	size_t		i;
 
-	if (!has_unique_key(attachment->levels))
+	if (!fav_has_key_index(attachment) || list_left(attachment) != NIL)
+		return false;
+	if (!is_shard &&
+		(!fav_find_has(attachment->schema, attachment->levels, &has) ||
+		 fav_list_owner_commands(attachment->schema, attachment->source,
+								 attachment->levels) != NULL))
 		return false;
 	foreach(cell, fav_list_family(attachment->source))
 	{
@@ -235,7 +344,7 @@ fav_is_active(const FavAttachment *attachment)
 }
 
 /*
- * Table, view and function
+ * The levels table
  */
 
 static char *
@@ -270,33 +379,55 @@ column_type(Oid relation, AttrNumber number)
 		text;
 }
 
+/* float8out rounds as the session wants. */
+static char *
+exact_text(double number)
+{
+	char	   *text = palloc(DOUBLE_SHORTEST_DECIMAL_LEN);
+
+	(void) double_to_shortest_decimal_buf(number, text);
+	return text;
+}
+
+/* A column of ours beside the key, which may have any name. */
+const char *
+fav_own_column(const char *name, const char *key)
+{
+	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
+}
+
 /* The levels table, beside the source. */
 void
 fav_create_levels(FavAttachment *attachment, const char *key_name, const char *levels_name)
 {
 	Oid			source = attachment->source;
 	const char *fav = fav_query(attachment, "{fav}");
+	const char *no_level = fav_query(attachment, "{no level}");
 	const char *namespace = get_namespace_name(get_rel_namespace(source));
 	const char *levels = quote_qualified_identifier(namespace, levels_name);
 	bool		is_unlogged = get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED;
-	Datum		error_rate = Float8GetDatum(attachment->params.error_rate);
 	const char *definition =
 		psprintf("(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
 				 " '" INT64_FORMAT "'::pg_catalog.int8", fav_query(attachment, "{'source'}"),
-				 DatumGetCString(DirectFunctionCall1(float8out, error_rate)),
+				 exact_text(attachment->params.error_rate),
 				 (int64) attachment->params.seed);
 	int			i;
 
 	definition = attachment->is_sink ?
 		psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
 				 attachment->keep) :
-		psprintf("fav_recent%s, %d)", definition, attachment->share);
-	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, base %s.fav, middle %s.fav,"
-					 " recent %s.fav NOT NULL DEFAULT %s.%s) WITH (fillfactor = 80)",
+		psprintf("fav_recent%s, '%d'::pg_catalog.int4)", definition, attachment->share);
+	fav_set_option("default_tablespace", "");
+	fav_set_option("default_table_access_method", "heap");
+	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, %s %s.fav NOT NULL DEFAULT %s,"
+					 " %s %s.fav NOT NULL DEFAULT %s, %s %s.fav NOT NULL DEFAULT %s.%s)"
+					 " WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, quote_identifier(key_name),
 					 attachment->share > 0 ? "pg_catalog.int8" :
-					 column_type(source, attachment->key.number), fav, fav, fav, fav,
-					 definition));
+					 column_type(source, attachment->key.number),
+					 fav_own_column("base", key_name), fav, no_level,
+					 fav_own_column("middle", key_name), fav, no_level,
+					 fav_own_column("recent", key_name), fav, fav, definition));
 
 	attachment->levels = get_relname_relid(levels_name, get_rel_namespace(source));
 
@@ -305,168 +436,36 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 	 * distributes a table when it is made, and then this cannot be said any more; it stays there
 	 * anyhow, unless columns are added.
 	 */
-	if (!fav_is_distributed(attachment->levels))
-		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN recent SET STORAGE PLAIN", levels));
+	if (!fav_is_spread(attachment->levels))
+		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN %s SET STORAGE PLAIN", levels,
+						 fav_own_column("recent", key_name)));
 
 	/* hashes cannot be compressed */
 	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
-		fav_run(psprintf("ALTER TABLE %s ADD COLUMN log%d pg_catalog.bytea,"
-						 " ALTER COLUMN log%d SET STORAGE EXTERNAL", levels, i, i));
+	{
+		const char *column = fav_own_column(psprintf("log%d", i), key_name);
+
+		fav_run(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.bytea,"
+						 " ALTER COLUMN %s SET STORAGE EXTERNAL", levels, column, column));
+	}
 	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
 					 quote_literal_cstr(psprintf("filters of table %s, kept by %s",
 												 quote_identifier(get_rel_name(source)),
 												 attachment->is_sink ? "fav_sink" :
 												 "fav_attach"))));
+	fav_grant_to_readers(attachment, attachment->levels);
 	fav_distribute_levels(attachment, key_name);
 }
 
 /*
- * The view and the function to read complete filters, beside the levels table; view_name NULL:
- * there is a view.  It names the source, so that this cannot be dropped without it.
- */
-void
-fav_create_readers(const FavAttachment *attachment, const char *view_name)
-{
-	const char *namespace = get_namespace_name(get_rel_namespace(attachment->levels));
-	bool		is_shared = attachment->share > 0;
-
-	if (view_name != NULL)
-		fav_run(psprintf("CREATE VIEW %s AS %s",
-						 quote_qualified_identifier(namespace, view_name), fav_query(attachment,
-			attachment->keep == 0 ?
-			"SELECT l.{key}, {fav}.fav_stack(l.{base}, l.{middle}, l.{recent}) AS filter"
-			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL" :
-			"SELECT l.{key}, {fav}.fav_expire({fav}.fav_stack(l.{base}, l.{middle}, l.{recent}),"
-			" {fav}.fav_period({period})) AS filter"
-			" FROM {levels} l WHERE {'source'}::pg_catalog.regclass IS NOT NULL")));
-	fav_run(psprintf("CREATE FUNCTION %s.fav_contains(levels %s, %selement %s)"
-					 " RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE PARALLEL SAFE " FAV_SQL_BODY,
-					 quote_identifier(namespace), fav_relation_name(attachment->levels),
-					 is_shared ? "key pg_catalog.int8, " : "",
-					 fav_element_type_name(attachment->kind),
-					 fav_query(attachment, is_shared ?
-							   "{fav}.fav_contains((levels).{base}, (levels).{middle},"
-							   " (levels).{recent}, key, element)" :
-							   "{fav}.fav_contains((levels).{base}, (levels).{middle},"
-							   " (levels).{recent}, element)")));
-}
-
-/* The objects of a class that depend on an object. */
-static List *
-dependents(Oid class, Oid object, Oid dependent_class)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(class));
-	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(object));
-	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		if (depend->classid == dependent_class)
-			found = list_append_unique_oid(found, depend->objid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-/* The view that a rule belongs to. */
-static Oid
-relation_of_rule(Oid rule)
-{
-	Relation	catalog = table_open(RewriteRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Oid			relation = InvalidOid;
-
-	ScanKeyInit(&key, Anum_pg_rewrite_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(rule));
-	scan = systable_beginscan(catalog, RewriteOidIndexId, true, NULL, 1, &key);
-	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		relation = ((Form_pg_rewrite) GETSTRUCT(tuple))->ev_class;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return relation;
-}
-
-/*
- * The view of (key, filter) over a levels table; InvalidOid if it was dropped.  It belongs
- * to the same owner, and calls fav_stack.  The oldest of such views is ours.
- */
-Oid
-fav_view_of_levels(Oid schema, Oid levels)
-{
-	List	   *name = list_make2(makeString(get_namespace_name(schema)), makeString("fav_stack"));
-	Oid			found = InvalidOid;
-	Oid			types[3];
-	List	   *callers;
-	ListCell   *cell;
-
-	types[0] = types[1] = types[2] = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-													 CStringGetDatum("fav"),
-													 ObjectIdGetDatum(schema));
-	callers = dependents(ProcedureRelationId, LookupFuncName(name, 3, types, false),
-						 RewriteRelationId);
-	foreach(cell, dependents(RelationRelationId, levels, RewriteRelationId))
-	{
-		Oid			view = list_member_oid(callers, lfirst_oid(cell)) ?
-			relation_of_rule(lfirst_oid(cell)) : InvalidOid;
-		char	   *second = OidIsValid(view) ? get_attname(view, 2, true) : NULL;
-
-		if (second != NULL && strcmp(second, "filter") == 0 &&
-			get_attname(view, 3, true) == NULL && get_rel_relkind(view) == RELKIND_VIEW &&
-			fav_owner_of(view) == fav_owner_of(levels) &&
-			(!OidIsValid(found) || view < found))
-			found = view;
-	}
-	return found;
-}
-
-/*
- * Is it fav_contains(levels, ..., element), of this owner or in this schema?  The owner may have
- * made others of this name.
- */
-static bool
-is_our_function(Oid function, Oid owner, Oid schema)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc form;
-	bool		is_ours;
-	int			count;
-	Oid		   *types;
-	char	  **names;
-	char	   *modes;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	count = get_func_arg_info(tuple, &types, &names, &modes);
-	is_ours = strcmp(NameStr(form->proname), "fav_contains") == 0 &&
-		(form->proowner == owner || form->pronamespace == schema) && count > 1 &&
-		names != NULL && strcmp(names[0], "levels") == 0 &&
-		strcmp(names[count - 1], "element") == 0;
-	ReleaseSysCache(tuple);
-	return is_ours;
-}
-
-/*
  * Drop all of an attachment: its triggers, the view, the function and the levels table, by
- * ordinary commands.  Any other dependent object makes this an error.
+ * ordinary commands.  Any other dependent object makes this an error.  If there is no levels
+ * table, drop the triggers of the source that name none.
  */
 void
 fav_drop_objects(Oid schema, Oid source, Oid levels)
 {
 	Oid			owner = fav_owner_of(levels);
-	Oid			view = fav_view_of_levels(schema, levels);
 	ListCell   *cell;
 
 	fav_prepare_nodes(source);
@@ -480,54 +479,9 @@ fav_drop_objects(Oid schema, Oid source, Oid levels)
 			fav_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(NameStr(trigger->name)),
 							 fav_relation_name(trigger->relation)));
 	}
-	if (OidIsValid(view))
-		fav_run(psprintf("DROP VIEW %s", fav_relation_name(view)));
-	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
-		if (is_our_function(lfirst_oid(cell), owner, InvalidOid))
-			fav_run(psprintf("DROP FUNCTION %s", format_procedure_qualified(lfirst_oid(cell))));
+	if (!OidIsValid(levels))
+		return;
+	fav_drop_sink_functions(schema, levels);
+	fav_drop_readers(schema, levels);
 	fav_run(psprintf("DROP TABLE %s", fav_relation_name(levels)));
-}
-
-/*
- * Filters are complete if the function that reads them exists: it is created after the last
- * filter.  Before that, a missing filter would be mistaken for an empty one.
- */
-bool
-fav_is_complete(Oid levels)
-{
-	ListCell   *cell;
-
-	foreach(cell, dependents(TypeRelationId, get_rel_type_id(levels), ProcedureRelationId))
-		if (is_our_function(lfirst_oid(cell), fav_owner_of(levels), get_rel_namespace(levels)))
-			return true;
-	return false;
-}
-
-/* The name of the view of a levels table that does not have one. */
-const char *
-fav_choose_view_name(const char *levels)
-{
-	static const char suffix[] = "_levels";
-	size_t		length = strlen(levels);
-
-	if (length >= sizeof(suffix) && strcmp(levels + length - strlen(suffix), suffix) == 0)
-		return pnstrdup(levels, length - strlen(suffix));
-	return makeObjectName(levels, NULL, "fav");
-}
-
-/*
- * Filters are complete now, if they have not been before.  The lock keeps two sessions from
- * saying so at once; writers do not wait for it.  A shard is read through its table.
- */
-void
-fav_complete(const FavAttachment *attachment)
-{
-	Oid			levels = attachment->levels;
-	bool		has_view;
-
-	LockRelationOid(levels, ShareUpdateExclusiveLock);
-	has_view = OidIsValid(fav_view_of_levels(attachment->schema, levels));
-	if (fav_shell(levels) == levels && !fav_is_complete(levels))
-		fav_create_readers(attachment,
-						   has_view ? NULL : fav_choose_view_name(get_rel_name(levels)));
 }

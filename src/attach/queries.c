@@ -100,7 +100,7 @@ key_cast(const FavAttachment *attachment)
 
 /*
  * The two forms of an attachment (mapping.c) in SQL, for a table s of (key, element): the key
- * of the filter; what the filter holds; and which rows of the source are of the filter whose
+ * of the filter; what the filter holds; and which rows r of the source are of the filter whose
  * first key is $1 and whose last key is $2.
  */
 
@@ -108,7 +108,7 @@ static const char *
 filter_key(const FavAttachment *attachment)
 {
 	return attachment->share == 0 ? "s.key" :
-		psprintf("%s.fav_group(s.key::pg_catalog.int8, %d)",
+		psprintf("%s.fav_group(s.key::pg_catalog.int8, '%d'::pg_catalog.int4)",
 				 quote_identifier(get_namespace_name(attachment->schema)), attachment->share);
 }
 
@@ -122,9 +122,9 @@ held_by_filter(const FavAttachment *attachment)
 static const char *
 is_of_filter(const FavAttachment *attachment)
 {
-	return fav_query(attachment, attachment->share == 0 ? "{k}{::k} {=} $1" :
-					 "{k}{::k} OPERATOR(pg_catalog.>=) $1 AND"
-					 " {k}{::k} OPERATOR(pg_catalog.<=) $2");
+	return fav_query(attachment, attachment->share == 0 ? "r.{k}{::k} {=} $1" :
+					 "r.{k}{::k} OPERATOR(pg_catalog.>=) $1 AND"
+					 " r.{k}{::k} OPERATOR(pg_catalog.<=) $2");
 }
 
 /* What a word in braces stands for; NULL if it is none of ours. */
@@ -145,7 +145,7 @@ replacement(const FavAttachment *attachment, const char *word)
 		return quote_literal_cstr(fav_relation_name(attachment->source));
 
 	if (strcmp(word, "::levels") == 0)
-		return fav_is_distributed(attachment->source) ? "::pg_catalog.text" :
+		return fav_is_spread(attachment->source) ? "::pg_catalog.text" :
 			"::pg_catalog.regclass";
 
 	/* columns of the source */
@@ -153,13 +153,17 @@ replacement(const FavAttachment *attachment, const char *word)
 		return quote_identifier(NameStr(attachment->key.name));
 	if (strcmp(word, "e") == 0)
 		return quote_identifier(NameStr(attachment->element.name));
+	if (strcmp(word, "AND at") == 0)
+		return attachment->at.number == 0 ? "" :
+			psprintf(" AND (NEW.%s IS NULL) IS NOT NULL",
+					 quote_identifier(NameStr(attachment->at.name)));
 
 	/* what rows of the source, as a table s of (key, element), mean for a filter */
 	if (strcmp(word, "filter key") == 0)
 		return filter_key(attachment);
 	if (strcmp(word, "held") == 0)
 		return held_by_filter(attachment);
-	if (strcmp(word, "is of filter") == 0)
+	if (strcmp(word, "r is of filter") == 0)
 		return is_of_filter(attachment);
 
 	/* columns of the levels table, which are known by their place */
@@ -172,13 +176,22 @@ replacement(const FavAttachment *attachment, const char *word)
 	if (strcmp(word, "recent") == 0)
 		return levels_column(attachment, FAV_LEVELS_RECENT);
 
+	/* a column of the view */
+	if (strcmp(word, "filter") == 0)
+		return quote_identifier(fav_own_column("filter", get_attname(attachment->levels,
+																	 FAV_LEVELS_KEY, false)));
+
+	/* a level that a key does not have: the short form of the empty filter */
+	if (strcmp(word, "no level") == 0)
+		return psprintf("E'\\\\x%02x'::%s.fav", FAV_FORMAT_VERSION,
+						quote_identifier(get_namespace_name(attachment->schema)));
 
 	/* the log of a sink: all parts of it; part $8 becomes $7; none any more */
 	if (strcmp(word, ", log") == 0)
-		return log_parts(attachment, ", %1$s");
+		return log_parts(attachment, ", l.%1$s");
 	if (strcmp(word, ", log $7") == 0)
-		return log_parts(attachment, ", %1$s = CASE WHEN $8 OPERATOR(pg_catalog.=) %2$d THEN $7"
-						 " ELSE %1$s END");
+		return log_parts(attachment, ", %1$s = CASE WHEN $8 OPERATOR(pg_catalog.=)"
+						 " '%2$d'::pg_catalog.int4 THEN $7 ELSE l.%1$s END");
 	if (strcmp(word, ", log NULL") == 0)
 		return log_parts(attachment, ", %1$s = NULL");
 
@@ -238,8 +251,8 @@ fav_query(const FavAttachment *attachment, const char *text)
 
 /* The row has not changed since it was read. */
 #define THIS_VERSION \
-	" WHERE ctid OPERATOR(pg_catalog.=) $2 AND xmin OPERATOR(pg_catalog.=) $3" \
-	" AND {key}{::key} {=} $1"
+	" WHERE l.ctid OPERATOR(pg_catalog.=) $2 AND l.xmin OPERATOR(pg_catalog.=) $3" \
+	" AND l.{key}{::key} {=} $1"
 
 /*
  * Parameters: k is a key, l the key of a filter, e an array of elements, f a filter, t a ctid,
@@ -252,39 +265,47 @@ static const struct
 }			queries[FAV_NQUERIES] =
 {
 	[FAV_QUERY_LOCK] = {
-		"SELECT {key}, {base}, {middle}, {recent}, ctid, xmin{, log} FROM ONLY {levels}"
-		" WHERE {key}{::key} {=} $1 FOR NO KEY UPDATE", "l"
+		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent}, l.ctid, l.xmin{, log}"
+		" FROM ONLY {levels} l WHERE l.{key}{::key} {=} $1 FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
-		"INSERT INTO {levels} ({key}, {base}, {recent}) VALUES ($1, $2, $3)"
-		" ON CONFLICT ({key}) DO NOTHING", "lff"
+		"INSERT INTO {levels} ({key}, {base}, {middle}, {recent}) VALUES ($1, $2, $3, $4)"
+		" ON CONFLICT ({key}) DO NOTHING", "lfff"
 	},
 	[FAV_QUERY_SET_RECENT] = {
-		"UPDATE ONLY {levels} SET {recent} = $4" THIS_VERSION, "ltxf"
+		"UPDATE ONLY {levels} l SET {recent} = $4" THIS_VERSION, "ltxf"
 	},
 	[FAV_QUERY_SET_MIDDLE] = {
-		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5" THIS_VERSION, "ltxff"
+		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5" THIS_VERSION, "ltxff"
 	},
 	[FAV_QUERY_SET_BASE] = {
-		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
+		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
 		"ltxfff"
 	},
 	[FAV_QUERY_SINK_MIDDLE] = {
-		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5{, log $7}" THIS_VERSION,
+		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5{, log $7}" THIS_VERSION,
 		"ltxfffbi"
 	},
 	[FAV_QUERY_SINK_BASE] = {
-		"UPDATE ONLY {levels} SET {recent} = $4, {middle} = $5, {base} = $6{, log NULL}"
+		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5, {base} = $6{, log NULL}"
 		THIS_VERSION, "ltxfff"
 	},
+	/* stops at the first of many duplicates; the equality of elements may be wider than ours */
+	[FAV_QUERY_PROBE] = {
+		"SELECT u.e FROM pg_catalog.unnest($2) u(e)"
+		" WHERE (SELECT true FROM {source} s WHERE s.{k}{::k} {=} $1"
+		"  AND s.{e} OPERATOR(pg_catalog.=) u.e"
+		"  AND s.{e}{collate} OPERATOR(pg_catalog.=) u.e{collate} LIMIT 1)", "ke"
+	},
 	[FAV_QUERY_LOOK_UP] = {
-		"SELECT {e} FROM {source} WHERE {k}{::k} {=} $1 AND {e} OPERATOR(pg_catalog.=) ANY ($2)",
-		"ke"
+		"SELECT DISTINCT s.{e}{collate} FROM {source} s WHERE s.{k}{::k} {=} $1"
+		" AND s.{e}{collate} OPERATOR(pg_catalog.=)"
+		" ANY (SELECT u.e{collate} FROM pg_catalog.unnest($2) u(e))", "ke"
 	},
 	[FAV_QUERY_BUILD] = {
 		"SELECT {fav}.fav_base({held}, $3, $4) FROM"
-		" (SELECT {k} AS key, {e} AS element FROM {source}"
-		"  WHERE {is of filter} AND {e} IS NOT NULL) s", "llrs"
+		" (SELECT r.{k} AS key, r.{e} AS element FROM {source} r"
+		"  WHERE {r is of filter} AND r.{e} IS NOT NULL) s", "llrs"
 	},
 };
 
@@ -369,17 +390,20 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 			int expected)
 {
 	MemoryContext context = CurrentMemoryContext;
-	bool		is_of_source = query == FAV_QUERY_LOOK_UP || query == FAV_QUERY_BUILD;
+	bool		is_of_source = query >= FAV_QUERY_PROBE;
 	int			guc_level = 0;
 	SPIPlanPtr	plan;
 	int			status;
 
-	/* The plan is kept for the session, and a table that is small now may grow. */
+	/*
+	 * The plan is kept for the session, and a table that is small now may grow.  Without an index
+	 * the cost of a disabled scan would start the JIT.
+	 */
 	if (is_of_source || query == FAV_QUERY_LOCK)
 	{
 		guc_level = NewGUCNestLevel();
-		(void) set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_SAVE, true, 0, false);
+		fav_set_option("enable_seqscan", "off");
+		fav_set_option("jit", "off");
 	}
 	if (is_of_source)
 		fav_lock_source(attachment);

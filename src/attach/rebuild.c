@@ -10,12 +10,14 @@
  */
 #include "attach.h"
 
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "core/levels.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(fav_rebuild);
 
@@ -45,8 +47,8 @@ fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base, Datum *r
 }
 
 /*
- * Insert filters that are built from the source, as far as its rows, and the filters of these
- * in a table s of (key, element), meet conditions.  These may have parameters from $4 on, of
+ * Insert filters that are built from the source, as far as its rows r, and the filters of
+ * these in a table s of (key, element), meet conditions.  These may have parameters from $4 on, of
  * the type of filter keys.  `form` says whether all filters are built first (MATERIALIZED), and
  * `end` how they are inserted.  Returns how many filters there were.
  */
@@ -68,15 +70,15 @@ fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filt
 		values[3 + i] = keys[i];
 	}
 	return fav_execute_in(InvalidSnapshot, fav_query(attachment, psprintf(
-		"INSERT INTO {levels} ({key}, {base}, {recent})"
+		"INSERT INTO {levels} ({key}, {base}, {middle}, {recent})"
 		" WITH a AS %s (SELECT {filter key} AS key, {fav}.fav_base({held}, $1, $2) AS filter FROM"
-		"  (SELECT {k} AS key, {e} AS element FROM {source}"
-		"   WHERE {k} IS NOT NULL AND {e} IS NOT NULL%s) s%s GROUP BY 1)"
-		" SELECT b.key, CASE WHEN b.is_large THEN b.filter END,"
+		"  (SELECT r.{k} AS key, r.{e} AS element FROM {source} r"
+		"   WHERE r.{k} IS NOT NULL AND r.{e} IS NOT NULL%s) s%s GROUP BY 1)"
+		" SELECT b.key, CASE WHEN b.is_large THEN b.filter ELSE {no level} END, {no level},"
 		" CASE WHEN b.is_large THEN $3 ELSE b.filter END FROM"
 		" (SELECT a.key, a.filter,"
-		"  {fav}.fav_count(a.filter) OPERATOR(pg_catalog.>) " CppAsString2(FAV_RECENT_MAX)
-		"  AS is_large FROM a) b%s",
+		"  {fav}.fav_count(a.filter) OPERATOR(pg_catalog.>)"
+		"  '" CppAsString2(FAV_RECENT_MAX) "'::pg_catalog.int8 AS is_large FROM a) b%s",
 		form, rows, filters, end)), SPI_OK_INSERT, 3 + nkeys, types, values);
 }
 
@@ -91,20 +93,61 @@ fav_build_all(FavAttachment *attachment)
 }
 
 /*
+ * One TRUNCATE of many partitions fires a trigger for each of them, after all of them were
+ * truncated.  The first trigger rebuilds the filters, and there is nothing left to do for those
+ * that follow it: no command was executed in between.
+ */
+static List *rebuilt = NIL;		/* levels tables, in TopTransactionContext */
+static SubTransactionId rebuilt_in = InvalidSubTransactionId;
+static CommandId rebuilt_at;
+
+void
+fav_forget_truncates(void)
+{
+	rebuilt = NIL;
+	rebuilt_in = InvalidSubTransactionId;
+}
+
+static bool
+is_rebuilt(Oid levels)
+{
+	if (rebuilt_in != GetCurrentSubTransactionId() || rebuilt_at != GetCurrentCommandId(false))
+		fav_forget_truncates();
+	return list_member_oid(rebuilt, levels);
+}
+
+/* A command ID that is marked as used is not that of any later command. */
+static void
+remember_rebuilt(Oid levels)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+
+	rebuilt = lappend_oid(rebuilt, levels);
+	rebuilt_in = GetCurrentSubTransactionId();
+	rebuilt_at = GetCurrentCommandId(true);
+	MemoryContextSwitchTo(old);
+}
+
+/*
  * The source, or a partition or child of it, was truncated.  If it was all of the source, so
- * are the filters: a truncate does not care for older snapshots, and neither does this.
+ * are the filters: a truncate does not care for older snapshots, and neither does this.  The lock
+ * on the levels table comes before the attachment is read, so that its owner stays the same.
  */
 void
-fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
+fav_rebuild_after_truncate(Oid schema, Oid levels, Oid truncated)
 {
-	bool		is_whole = attachment->is_sink ||
-		(truncated == attachment->source &&
-		 (get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated)));
+	FavAttachment *attachment;
 	FavRole		role;
+	bool		is_whole;
 
 	/* TRUNCATE of a distributed table also truncates its filters */
-	if (fav_shell(truncated) != truncated)
+	if (is_rebuilt(levels) || fav_shell(truncated) != truncated)
 		return;
+	LockRelationOid(levels, ShareRowExclusiveLock);
+	attachment = fav_attachment_of_levels(schema, levels);
+	is_whole = attachment->is_sink ||
+		(truncated == attachment->source &&
+		 (get_rel_relkind(truncated) == RELKIND_PARTITIONED_TABLE || !has_subclass(truncated)));
 	if (!is_whole)
 		fav_lock_source(attachment);
 	fav_become_owner(&role, attachment->owner);
@@ -113,6 +156,7 @@ fav_rebuild_after_truncate(FavAttachment *attachment, Oid truncated)
 	else
 		fav_build_all(attachment);
 	fav_become_caller(&role);
+	remember_rebuilt(levels);
 }
 
 /* A key in its text form, read as its column would. */
@@ -145,6 +189,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 		if (!fav_is_active(attachment))
 			fav_create_triggers(attachment);
 		fav_build_all(attachment);
+		fav_free_left(attachment);
 		fav_complete(attachment);
 	}
 	else

@@ -25,6 +25,15 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+/* Millions of hashes take a while. */
+#define ST_SORT			sort_hashes
+#define ST_ELEMENT_TYPE uint64_t
+#define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
  * and removed again.  That does not go on for long.
@@ -57,6 +66,14 @@ struct FavKey
 	FavHashes		exclude;
 };
 
+/* In a loop over the elements of a key, which may have millions. */
+static void
+check_for_interrupts(size_t i)
+{
+	if (i % FAV_INTERRUPT_EVERY == 0)
+		CHECK_FOR_INTERRUPTS();
+}
+
 /*
  * Hashes
  */
@@ -74,8 +91,8 @@ fav_append_hash(FavHashes *hashes, uint64_t hash)
 	hashes->values[hashes->count++] = hash;
 }
 
-static int
-compare_hashes(const void *a, const void *b)
+int
+fav_compare_hashes(const void *a, const void *b)
 {
 	uint64_t	first = *(const uint64_t *) a;
 	uint64_t	second = *(const uint64_t *) b;
@@ -92,7 +109,7 @@ fav_sort_hashes(FavHashes *hashes)
 
 	if (hashes->count < 2)
 		return;
-	qsort(hashes->values, hashes->count, sizeof(uint64_t), compare_hashes);
+	sort_hashes(hashes->values, hashes->count);
 	for (i = 0; i < hashes->count; i++)
 		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
 			hashes->values[unique++] = hashes->values[i];
@@ -103,7 +120,7 @@ static bool
 includes(const FavHashes *hashes, uint64_t hash)
 {
 	return hashes->count > 0 && bsearch(&hash, hashes->values, hashes->count, sizeof(uint64_t),
-										compare_hashes) != NULL;
+										fav_compare_hashes) != NULL;
 }
 
 /* Remove from sorted hashes those that others include. */
@@ -114,8 +131,11 @@ subtract(FavHashes *hashes, const FavHashes *others)
 	size_t		i;
 
 	for (i = 0; i < hashes->count; i++)
+	{
+		check_for_interrupts(i);
 		if (!includes(others, hashes->values[i]))
 			hashes->values[kept++] = hashes->values[i];
+	}
 	hashes->count = kept;
 }
 
@@ -171,15 +191,16 @@ open_row(FavKey *key)
  */
 
 /*
- * Look a batch of elements up.  The query may find more, where the equality of elements is
- * not that of their bytes.
+ * Look a batch of elements up.  Without an index on pairs each element would read all pairs of
+ * the key, unless there is but one.
  */
 static void
 look_up(FavKey *key)
 {
-	const FavAttachment *attachment = key->row.attachment;
+	FavAttachment *attachment = key->row.attachment;
 	const TypeCacheEntry *type = attachment->element_type;
-	FavHashes		found = {NULL, 0, 0};
+	FavHashes	found = {NULL, 0, 0};
+	FavQuery	query;
 	Datum		values[2];
 	uint64		nrows;
 	uint64		i;
@@ -190,7 +211,9 @@ look_up(FavKey *key)
 	values[1] = PointerGetDatum(construct_array(key->elements, key->nelements,
 												attachment->element.type, type->typlen,
 												type->typbyval, type->typalign));
-	nrows = fav_execute(key->row.attachment, FAV_QUERY_LOOK_UP, values, NULL, SPI_OK_SELECT);
+	query = key->nelements == 1 || fav_has_index_on_pair(attachment) ? FAV_QUERY_PROBE :
+		FAV_QUERY_LOOK_UP;
+	nrows = fav_execute(attachment, query, values, NULL, SPI_OK_SELECT);
 	for (i = 0; i < nrows; i++)
 	{
 		bool		isnull;
@@ -286,6 +309,7 @@ find_changes(FavKey *key, bool look_below)
 	{
 		uint64_t	hash = key->present.values[i];
 
+		check_for_interrupts(i);
 		if (!recent_contains(recent, hash) &&
 			!(look_below && !recent_excludes(recent, hash) &&
 			  fav_row_reports_below_recent(&key->row, hash)))
@@ -295,6 +319,7 @@ find_changes(FavKey *key, bool look_below)
 	{
 		uint64_t	hash = key->absent.values[i];
 
+		check_for_interrupts(i);
 		if (recent_contains(recent, hash) ||
 			(!recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
 			fav_append_hash(&key->exclude, hash);
@@ -352,21 +377,6 @@ change_recent(FavKey *key)
 	return fav_write_row(&key->row, FAV_QUERY_SET_RECENT, &levels);
 }
 
-/* A new recent or, if it has a capacity, a new middle. */
-static void
-new_level(const FavKey *key, uint64 capacity, FavEditor *editor)
-{
-	FavParams	params = key->row.attachment->params;
-
-	params.kind = key->row.attachment->kind;
-	if (capacity > 0)
-	{
-		params.capacity = capacity;
-		params.error_rate *= FAV_MIDDLE_ERROR_SHARE;
-	}
-	fav_editor_new(editor, &params);
-}
-
 /*
  * Push recent and the changes into middle.  What is absent is excluded in the end: the slices
  * may report it by chance now, though they did not before.
@@ -387,19 +397,25 @@ push(FavKey *key)
 		fav_editor_open(&middle, &old->filter);
 	}
 	else
-		new_level(key, middle_capacity(key), &middle);
+		fav_new_level(key->row.attachment, FAV_MIDDLE_ERROR_SHARE, middle_capacity(key), &middle);
 
 	open_recent(key, &recent);
 	fav_require(fav_editor_finish(&recent, &pushed));
 	fav_require(fav_levels_push(&middle, pushed));
 	fav_editor_close(&recent);
 	for (i = 0; i < key->add.count; i++)
+	{
+		check_for_interrupts(i);
 		fav_require(fav_levels_add(&middle, key->add.values[i]));
+	}
 	fav_require(fav_editor_flush(&middle));
 	for (i = 0; i < key->absent.count; i++)
+	{
+		check_for_interrupts(i);
 		if (fav_editor_contains(&middle, key->absent.values[i]) ||
 			fav_row_reports_below_recent(&key->row, key->absent.values[i]))
 			fav_require(fav_editor_exclude(&middle, key->absent.values[i]));
+	}
 	levels.middle = fav_finish_edit(&middle);
 	return fav_write_row(&key->row, FAV_QUERY_SET_MIDDLE, &levels);
 }
@@ -419,13 +435,24 @@ exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
 	fav_open_value(&filter, base);
 	key->exclude.count = 0;
 	for (i = 0; i < key->absent.count; i++)
+	{
+		check_for_interrupts(i);
 		if (fav_contains(&filter, key->absent.values[i]))
 			fav_append_hash(&key->exclude, key->absent.values[i]);
+	}
 	if (key->exclude.count == 0)
 		return;
 	are_many = key->exclude.count > FAV_RECENT_MAX;
-	new_level(key, are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
-	fav_require(fav_editor_exclude_many(&editor, key->exclude.values, key->exclude.count));
+	if (are_many)
+		fav_new_level(key->row.attachment, FAV_MIDDLE_ERROR_SHARE,
+					  fav_middle_capacity(filter.elements), &editor);
+	else
+		fav_new_level(key->row.attachment, 1.0, 0, &editor);
+	for (i = 0; i < key->exclude.count; i++)
+	{
+		check_for_interrupts(i);
+		fav_require(fav_editor_exclude(&editor, key->exclude.values[i]));
+	}
 	*(are_many ? middle : recent) = fav_finish_edit(&editor);
 }
 
@@ -443,6 +470,7 @@ keep_tombstones(FavKey *key, const FavFilter *level)
 	{
 		uint64_t	hash = fav_load64(level->tombstones + 8 * (size_t) i);
 
+		check_for_interrupts(i);
 		if (!recent_contains(&key->row.recent, hash))
 			fav_append_hash(&key->absent, hash);
 	}
@@ -513,9 +541,7 @@ fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known)
 
 	opened->row.attachment = attachment;
 	opened->row.key = filter_key;
-	opened->known = attachment->is_sink ? FAV_ALL_PRESENT : known;
-	if (attachment->is_sink)
-		return opened;
+	opened->known = known;
 	opened->row.is_locked = known == FAV_UNKNOWN;
 	if (!open_row(opened))
 		return NULL;
@@ -536,11 +562,6 @@ fav_reconcile_key(FavKey *key)
 	look_up(key);
 	fav_sort_hashes(&key->present);
 	fav_sort_hashes(&key->absent);
-	if (key->row.attachment->is_sink)
-	{
-		fav_add_to_sink(key->row.attachment, key->row.key, &key->present);
-		return;
-	}
 
 	/* Two elements may share a hash.  Then the one that is there decides. */
 	subtract(&key->absent, &key->present);

@@ -12,6 +12,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "core/levels.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -39,13 +40,29 @@ fav_open_value(FavFilter *filter, Datum value)
  * Levels
  */
 
+/* A column that may be NULL. */
 static Datum
-get_level(HeapTuple tuple, TupleDesc descriptor, int column)
+get_column(HeapTuple tuple, TupleDesc descriptor, int column)
 {
 	bool		isnull;
 	Datum		value = heap_getattr(tuple, column, descriptor, &isnull);
 
 	return isnull ? FAV_NO_LEVEL : value;
+}
+
+/* Base or middle: the short form of the empty filter is a level that the key does not have. */
+static Datum
+get_level(HeapTuple tuple, TupleDesc descriptor, int column)
+{
+	Datum		value = get_column(tuple, descriptor, column);
+
+	return value == FAV_NO_LEVEL || fav_is_short_value(value) ? FAV_NO_LEVEL : value;
+}
+
+static Datum
+written_level(Datum level)
+{
+	return level == FAV_NO_LEVEL ? fav_make_short() : level;
 }
 
 /* Base and middle are opened when they are needed: their heads may be in TOAST. */
@@ -78,7 +95,7 @@ fav_row_middle(FavRow *row)
 	return open_level(row, &row->middle);
 }
 
-/* Base and middle report no more what they have forgotten by now. */
+/* Base and middle report no more what they forget by this period, or all again: FAV_NO_PERIOD. */
 void
 fav_forget_below_recent(FavRow *row, int32 period)
 {
@@ -88,22 +105,34 @@ fav_forget_below_recent(FavRow *row, int32 period)
 		fav_reader_forget(fav_row_base(row), period);
 }
 
+static bool
+contains(FavReader *level, uint64_t hash)
+{
+	return level != NULL && fav_reader_contains(level, hash);
+}
+
 /* Does middle or base report the hash? */
 bool
 fav_row_reports_below_recent(FavRow *row, uint64_t hash)
 {
 	FavReader  *middle = fav_row_middle(row);
-	FavReader  *base;
 
-	if (middle != NULL)
-	{
-		if (fav_reader_contains(middle, hash))
-			return true;
-		if (fav_reader_excludes(middle, hash))
-			return false;
-	}
-	base = fav_row_base(row);
-	return base != NULL && fav_reader_contains(base, hash);
+	return FAV_IS_BELOW_RECENT(contains(middle, hash), contains(fav_row_base(row), hash),
+							   middle != NULL && fav_reader_excludes(middle, hash));
+}
+
+/* A new level with a share of the error rate.  Recent, and a base that grows, have no capacity. */
+void
+fav_new_level(const FavAttachment *attachment, double error_share, uint64 capacity,
+			  FavEditor *editor)
+{
+	FavParams	params = attachment->params;
+
+	params.kind = attachment->kind;
+	params.error_rate *= error_share;
+	if (capacity > 0)
+		params.capacity = capacity;
+	fav_editor_new(editor, &params);
 }
 
 static void
@@ -118,7 +147,7 @@ set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor, int log)
 	row->middle.value = get_level(tuple, descriptor, FAV_LEVELS_MIDDLE);
 	row->base.reader = row->middle.reader = NULL;
 	for (i = 0; i < FAV_LOG_PARTS && row->attachment->is_sink; i++)
-		row->log[i] = get_level(tuple, descriptor, log + i);
+		row->log[i] = get_column(tuple, descriptor, log + i);
 }
 
 /*
@@ -167,7 +196,7 @@ fetch_row(FavRow *row, Relation levels)
 	CommandCounterIncrement();
 	PushCopiedSnapshot(GetTransactionSnapshot());
 	UpdateActiveSnapshotCommandId();
-	scan = systable_beginscan(levels, levels->rd_pkindex, true, GetActiveSnapshot(), 1,
+	scan = systable_beginscan(levels, row->attachment->key_index, true, GetActiveSnapshot(), 1,
 							  &scan_key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
@@ -182,9 +211,22 @@ fetch_row(FavRow *row, Relation levels)
 }
 
 /*
- * Read the row of the key, locked or not; false if there is none.  While a dump is restored, the
- * table may be without its primary key for a moment.
+ * The primary key of the table.  While a dump is restored, there may be none for a moment, and the
+ * owner may have given it another one.
  */
+static Oid
+key_index(FavAttachment *attachment, Relation levels)
+{
+	if (attachment->is_key_index_known)
+		return attachment->key_index;
+	list_free(RelationGetIndexList(levels));
+	if (OidIsValid(levels->rd_pkindex) && fav_is_key_index(attachment, levels->rd_pkindex))
+		attachment->key_index = levels->rd_pkindex;
+	attachment->is_key_index_known = true;
+	return attachment->key_index;
+}
+
+/* Read the row of the key, locked or not; false if there is none. */
 bool
 fav_read_row(FavRow *row)
 {
@@ -194,8 +236,7 @@ fav_read_row(FavRow *row)
 	if (row->is_locked)
 		return lock_row(row);
 	levels = table_open(row->attachment->levels, RowExclusiveLock);
-	list_free(RelationGetIndexList(levels));
-	row->is_locked = !OidIsValid(levels->rd_pkindex);
+	row->is_locked = !OidIsValid(key_index(row->attachment, levels));
 	found = row->is_locked ? lock_row(row) : fetch_row(row, levels);
 	table_close(levels, NoLock);
 	return found;
@@ -231,12 +272,10 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
 	values[1] = PointerGetDatum(&row->tid);
 	values[2] = TransactionIdGetDatum(row->xmin);
 	values[3] = levels->recent;
-	values[4] = levels->middle;
-	values[5] = levels->base;
+	values[4] = written_level(levels->middle);
+	values[5] = written_level(levels->base);
 	values[6] = levels->log;
 	values[7] = Int32GetDatum(levels->part);
-	nulls[4] = levels->middle == FAV_NO_LEVEL ? 'n' : ' ';
-	nulls[5] = levels->base == FAV_NO_LEVEL ? 'n' : ' ';
 	nulls[6] = levels->log == FAV_NO_LEVEL ? 'n' : ' ';
 	if (fav_execute(row->attachment, query, values, nulls, SPI_OK_UPDATE) > 0)
 		return true;
@@ -249,13 +288,21 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
 bool
 fav_insert_row(FavRow *row, const FavWritten *levels)
 {
-	Datum		values[3];
-	char		nulls[4] = "   ";
+	const char *levels_name;
+	Datum		values[4];
 
+	if (!OidIsValid(row->attachment->key_index) && !fav_has_key_index(row->attachment))
+	{
+		levels_name = get_rel_name(row->attachment->levels);
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s\" has no primary key on its first column", levels_name),
+				 errhint("Create a unique index on that column of table \"%s\".",
+						 levels_name)));
+	}
 	values[0] = row->key;
-	values[1] = levels->base;
-	values[2] = levels->recent;
-	if (levels->base == FAV_NO_LEVEL)
-		nulls[1] = 'n';
-	return fav_execute(row->attachment, FAV_QUERY_INSERT, values, nulls, SPI_OK_INSERT) > 0;
+	values[1] = written_level(levels->base);
+	values[2] = written_level(levels->middle);
+	values[3] = levels->recent;
+	return fav_execute(row->attachment, FAV_QUERY_INSERT, values, NULL, SPI_OK_INSERT) > 0;
 }

@@ -17,23 +17,230 @@
  */
 #include "attach.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_namespace.h"
+#include "commands/extension.h"
+#include "common/hashfn.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "nodes/primnodes.h"
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
 
-static bool
-has_citus(void)
+/*
+ * The catalogs of Citus
+ *
+ * They are read like those of PostgreSQL, without a query: triggers and the planner look here.
+ */
+
+typedef struct Catalog
 {
-	return OidIsValid(get_relname_relid("pg_dist_shard", PG_CATALOG_NAMESPACE));
+	const char *name;
+	Oid			relation;		/* that is known to belong to Citus */
+} Catalog;
+
+static Catalog dist_partition = {"pg_dist_partition", InvalidOid};
+static Catalog dist_shard = {"pg_dist_shard", InvalidOid};
+static Catalog dist_local_group = {"pg_dist_local_group", InvalidOid};
+
+/*
+ * NULL if this database is without Citus: then this costs one look into PostgreSQL's own cache.
+ * A table is not taken for a catalog of Citus because of its name: it belongs to the extension.
+ */
+static Relation
+open_catalog(Catalog *catalog)
+{
+	Oid			relation = get_relname_relid(catalog->name, PG_CATALOG_NAMESPACE);
+	Oid			extension;
+
+	if (!OidIsValid(relation))
+		return NULL;
+	if (relation != catalog->relation)
+	{
+		extension = get_extension_oid("citus", true);
+		if (!OidIsValid(extension) ||
+			getExtensionOfObject(RelationRelationId, relation) != extension)
+			return NULL;
+		catalog->relation = relation;
+	}
+	return table_open(relation, AccessShareLock);
 }
 
-/* The number at the end of a shard's name; 0 if there is none. */
+bool
+fav_has_citus(void)
+{
+	Relation	catalog = open_catalog(&dist_partition);
+
+	if (catalog == NULL)
+		return false;
+	table_close(catalog, AccessShareLock);
+	return true;
+}
+
+/* An index of a catalog on one column; InvalidOid if there is none. */
+static Oid
+find_index(Relation catalog, AttrNumber column)
+{
+	Oid			found = InvalidOid;
+	ListCell   *cell;
+
+	foreach(cell, RelationGetIndexList(catalog))
+	{
+		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+		Form_pg_index index;
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		index = (Form_pg_index) GETSTRUCT(tuple);
+		if (index->indisvalid && index->indkey.values[0] == column)
+			found = lfirst_oid(cell);
+		ReleaseSysCache(tuple);
+	}
+	return found;
+}
+
+/* Scan the rows of a catalog that have a value in a column. */
+static SysScanDesc
+begin_scan(Relation catalog, const char *column, RegProcedure equal, Datum value)
+{
+	AttrNumber	number = get_attnum(RelationGetRelid(catalog), column);
+	Oid			index = find_index(catalog, number);
+	ScanKeyData key;
+
+	ScanKeyInit(&key, number, BTEqualStrategyNumber, equal, value);
+	return systable_beginscan(catalog, index, OidIsValid(index), NULL, 1, &key);
+}
+
+static Datum
+column_of(Relation catalog, HeapTuple row, const char *column, bool *isnull)
+{
+	return heap_getattr(row, get_attnum(RelationGetRelid(catalog), column),
+						RelationGetDescr(catalog), isnull);
+}
+
+/*
+ * Tables
+ */
+
+typedef struct Distribution
+{
+	char		method;			/* pg_dist_partition.partmethod: h is by hash, n by nothing, */
+	char		replication;	/* repmodel: t means that every node has all rows */
+	int32		colocation;		/* 0 means that only the coordinator has them */
+	NameData	key;			/* of a table that is distributed by hash */
+} Distribution;
+
+/* What Citus says of a table; false if it does not manage it. */
+static bool
+read_distribution(Oid table, Distribution *distribution)
+{
+	Relation	catalog = open_catalog(&dist_partition);
+	SysScanDesc scan;
+	HeapTuple	row;
+	bool		found;
+	bool		isnull;
+	Datum		key;
+
+	memset(distribution, 0, sizeof(*distribution));
+	if (catalog == NULL)
+		return false;
+	scan = begin_scan(catalog, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+	row = systable_getnext(scan);
+	found = HeapTupleIsValid(row);
+	if (found)
+	{
+		distribution->method = DatumGetChar(column_of(catalog, row, "partmethod", &isnull));
+		distribution->replication = DatumGetChar(column_of(catalog, row, "repmodel", &isnull));
+		distribution->colocation =
+			DatumGetInt32(column_of(catalog, row, "colocationid", &isnull));
+		key = column_of(catalog, row, "partkey", &isnull);
+		if (!isnull)
+		{
+			Var		   *column = stringToNode(TextDatumGetCString(key));
+			char	   *name = IsA(column, Var) ? get_attname(table, column->varattno, true) : NULL;
+
+			namestrcpy(&distribution->key, name == NULL ? "" : name);
+		}
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/*
+ * Does Citus keep the rows of a relation elsewhere than in the relation itself, which is then an
+ * empty shell?  This holds for every table that Citus manages: distributed by a key, to one node
+ * or to all, or local.  It does not hold for their shards.
+ */
+bool
+fav_is_spread(Oid table)
+{
+	Relation	catalog = open_catalog(&dist_partition);
+	SysScanDesc scan;
+	bool		found;
+
+	if (catalog == NULL)
+		return false;
+	scan = begin_scan(catalog, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/* Are the rows of a key, or all rows, of both tables on the same nodes, in shards of one kind? */
+static bool
+are_colocated(Oid table, Oid other)
+{
+	Distribution one;
+	Distribution two;
+
+	return read_distribution(table, &one) && read_distribution(other, &two) &&
+		one.colocation != 0 && one.colocation == two.colocation;
+}
+
+static bool
+is_coordinator(void)
+{
+	Relation	catalog = open_catalog(&dist_local_group);
+	SysScanDesc scan;
+	HeapTuple	row;
+	bool		isnull;
+	bool		found;
+
+	if (catalog == NULL)
+		return false;
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	row = systable_getnext(scan);
+	found = HeapTupleIsValid(row) &&
+		DatumGetInt32(column_of(catalog, row, "groupid", &isnull)) == 0;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/*
+ * Shards
+ *
+ * No catalog has their OIDs.  To Citus a relation is a shard if it is called like one: after its
+ * table, in the schema of that, with the number of a shard of that table.
+ */
+
+/* The number at the end of a relation's name; 0 if there is none. */
 static int64
 number_of_shard(Oid relation)
 {
@@ -46,88 +253,87 @@ number_of_shard(Oid relation)
 	return strtoll(digits + 1, NULL, 10);
 }
 
-/* A column of the only row that SPI has found. */
-static Datum
-column_of_row(int number, bool *isnull)
-{
-	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, number, isnull);
-}
-
 /*
- * A table by its name; InvalidOid if there is none, or if that is not a name.  It may come from
- * a trigger that anybody has made, and those who look at it must not get an error.
+ * The relation that is called like a shard of a table; InvalidOid if it is not on this node.
+ * In a name that would be too long, Citus replaces the end by a hash of all of it.
  */
 static Oid
-find_table(Datum name, Oid schema)
+find_shard(Oid table, int64 number)
 {
-	List	   *parts;
+	char	   *name = get_rel_name(table);
+	char		suffix[NAMEDATALEN];
+	int			length;
+	int			room;
 
-	if (!SplitIdentifierString(text_to_cstring(DatumGetTextPP(name)), '.', &parts) ||
-		parts == NIL)
+	if (name == NULL || number <= 0)
 		return InvalidOid;
-	if (list_length(parts) == 2)
-		schema = get_namespace_oid(linitial(parts), true);
-	return OidIsValid(schema) ? get_relname_relid(llast(parts), schema) : InvalidOid;
+	length = strlen(name);
+	room = NAMEDATALEN - 1 - snprintf(suffix, sizeof(suffix), "_" INT64_FORMAT, number);
+	if (length > room)
+		name = psprintf("%.*s_%.8x", pg_mbcliplen(name, length, room - 9), name,
+						hash_bytes((unsigned char *) name, length));
+	return get_relname_relid(psprintf("%s%s", name, suffix), get_rel_namespace(table));
 }
 
-/* The table that a trigger names. */
-Oid
-fav_find_named(Datum name)
-{
-	return find_table(name, InvalidOid);
-}
-
-/* The shard that Citus gives this name; InvalidOid if it is not on this node. */
-static Oid
-find_shard(Oid shell, int column)
-{
-	bool		isnull;
-	Datum		name = column_of_row(column, &isnull);
-
-	return isnull ? InvalidOid : find_table(name, get_rel_namespace(shell));
-}
-
-/*
- * Is the relation a shard?  Of which table, and which shard of another table is beside it?
- * InvalidOid if none is.
- */
+/* Of which table is the relation a shard?  False if of none. */
 static bool
-read_shard(Oid relation, Oid other, Oid *shell, Oid *beside)
+read_shard(Oid relation, Oid *table, char **range)
 {
-	int64		number = has_citus() ? number_of_shard(relation) : 0;
-	Oid			types[2] = {INT8OID, OIDOID};
-	Datum		values[2] = {Int64GetDatum(number), ObjectIdGetDatum(other)};
-	bool		found = false;
+	int64		number = number_of_shard(relation);
+	Relation	catalog = number == 0 ? NULL : open_catalog(&dist_shard);
+	SysScanDesc scan;
+	HeapTuple	row;
 	bool		isnull;
+	Datum		minimum;
 
-	if (number == 0)
+	*table = InvalidOid;
+	if (catalog == NULL)
 		return false;
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	if (fav_execute_in(InvalidSnapshot,
-			"SELECT s.logicalrelid, pg_catalog.shard_name(s.logicalrelid, s.shardid),"
-			" pg_catalog.shard_name(o.logicalrelid, o.shardid)"
-			" FROM pg_catalog.pg_dist_shard s LEFT JOIN pg_catalog.pg_dist_shard o ON"
-			" o.logicalrelid OPERATOR(pg_catalog.=) $2 AND"
-			" COALESCE(o.shardminvalue, '') OPERATOR(pg_catalog.=) COALESCE(s.shardminvalue, '')"
-			" WHERE s.shardid OPERATOR(pg_catalog.=) $1", SPI_OK_SELECT, 2, types, values) == 1)
+	scan = begin_scan(catalog, "shardid", F_INT8EQ, Int64GetDatum(number));
+	if (HeapTupleIsValid(row = systable_getnext(scan)))
 	{
-		*shell = DatumGetObjectId(column_of_row(1, &isnull));
-		*beside = find_shard(other, 3);
-		found = find_shard(*shell, 2) == relation;
+		*table = DatumGetObjectId(column_of(catalog, row, "logicalrelid", &isnull));
+		minimum = column_of(catalog, row, "shardminvalue", &isnull);
+		*range = isnull ? "" : TextDatumGetCString(minimum);
 	}
-	SPI_finish();
-	return found;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return OidIsValid(*table) && find_shard(*table, number) == relation;
 }
 
 /* The table that a shard belongs to; for any other relation, the relation. */
 Oid
 fav_shell(Oid relation)
 {
-	Oid			shell;
-	Oid			beside;
+	Oid			table;
+	char	   *range;
 
-	return read_shard(relation, InvalidOid, &shell, &beside) ? shell : relation;
+	return read_shard(relation, &table, &range) ? table : relation;
+}
+
+/* The shard of a table that begins a range; 0 if there is none. */
+static int64
+number_of_range(Oid table, const char *range)
+{
+	Relation	catalog = open_catalog(&dist_shard);
+	int64		number = 0;
+	SysScanDesc scan;
+	HeapTuple	row;
+	bool		isnull;
+
+	if (catalog == NULL)
+		return 0;
+	scan = begin_scan(catalog, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+	while (HeapTupleIsValid(row = systable_getnext(scan)))
+	{
+		Datum		minimum = column_of(catalog, row, "shardminvalue", &isnull);
+
+		if (strcmp(isnull ? "" : TextDatumGetCString(minimum), range) == 0)
+			number = DatumGetInt64(column_of(catalog, row, "shardid", &isnull));
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return number;
 }
 
 /*
@@ -137,72 +343,82 @@ fav_shell(Oid relation)
 Oid
 fav_beside(Oid relation, Oid table)
 {
-	Oid			shell;
-	Oid			beside;
+	Oid			own;
+	char	   *range;
 
-	return read_shard(relation, table, &shell, &beside) ? beside : table;
+	if (!read_shard(relation, &own, &range))
+		return table;
+
+	/* tables that are spread otherwise may have a shard that begins the same range */
+	return are_colocated(own, table) ? find_shard(table, number_of_range(table, range)) :
+		InvalidOid;
 }
 
 /*
- * Does a trigger of a shard have to do nothing?  While Citus copies a shard by logical
- * replication, the filters come in the same way as the rows.
+ * The table that a trigger names by text; InvalidOid if there is none, or if that is not a
+ * qualified name.  Anybody may have made the trigger, and those who look at it must not get an
+ * error.
+ */
+Oid
+fav_find_named(Datum name)
+{
+	List	   *parts;
+	Oid			schema;
+
+	if (!SplitIdentifierString(text_to_cstring(DatumGetTextPP(name)), '.', &parts) ||
+		list_length(parts) != 2)
+		return InvalidOid;
+	schema = get_namespace_oid(linitial(parts), true);
+	return OidIsValid(schema) ? get_relname_relid(lsecond(parts), schema) : InvalidOid;
+}
+
+/*
+ * Does a trigger of a relation, for filters of a source, have to do nothing?  While Citus copies
+ * a shard by logical replication, the filters come in the same way as the rows.  The catalogs
+ * may not know the shard yet, but it is called like one of the source.  Any other table that is
+ * replicated keeps its own filters.
  */
 bool
-fav_is_being_copied(Oid relation)
+fav_is_being_copied(Oid relation, Oid source)
 {
-	return has_citus() && IsLogicalWorker() && number_of_shard(relation) != 0;
+	return IsLogicalWorker() && fav_is_spread(source) &&
+		find_shard(source, number_of_shard(relation)) == relation;
 }
 
 /*
- * Tables
+ * What cannot be followed
  */
 
-typedef struct Distribution
+static const FavObstacle *
+obstacle(const char *hint, char *message)
 {
-	char		method;			/* pg_dist_partition.partmethod: h is by hash, n by nothing, */
-	char		replication;	/* repmodel: t means that every node has all rows, */
-	bool		is_local;		/* and this that only the coordinator has */
-	bool		is_coordinator; /* this node */
-	NameData	key;			/* of a table that is distributed by hash */
-} Distribution;
+	FavObstacle *found = palloc(sizeof(FavObstacle));
 
-static bool
-read_distribution(Oid table, Distribution *distribution)
-{
-	Oid			type = OIDOID;
-	Datum		value = ObjectIdGetDatum(table);
-	bool		found;
-	bool		isnull;
-
-	memset(distribution, 0, sizeof(*distribution));
-	if (!has_citus())
-		return false;
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	found = fav_execute_in(InvalidSnapshot,
-			"SELECT partmethod, repmodel, colocationid OPERATOR(pg_catalog.=) 0,"
-			" (SELECT groupid OPERATOR(pg_catalog.=) 0 FROM pg_catalog.pg_dist_local_group),"
-			" COALESCE(pg_catalog.column_to_column_name(logicalrelid, partkey), '')"
-			" FROM pg_catalog.pg_dist_partition"
-			" WHERE logicalrelid OPERATOR(pg_catalog.=) $1", SPI_OK_SELECT, 1, &type, &value) == 1;
-	if (found)
-	{
-		distribution->method = DatumGetChar(column_of_row(1, &isnull));
-		distribution->replication = DatumGetChar(column_of_row(2, &isnull));
-		distribution->is_local = DatumGetBool(column_of_row(3, &isnull));
-		distribution->is_coordinator = DatumGetBool(column_of_row(4, &isnull));
-		namestrcpy(&distribution->key, TextDatumGetCString(column_of_row(5, &isnull)));
-	}
-	SPI_finish();
+	found->message = message;
+	found->hint = hint;
 	return found;
 }
 
-bool
-fav_is_distributed(Oid table)
+/* Why filters cannot be kept where Citus keeps them and their source; NULL if they can. */
+const FavObstacle *
+fav_check_spread(Oid source, Oid levels)
 {
+	Oid			table = fav_shell(source);
+	Oid			filters = fav_shell(levels);
 	Distribution distribution;
 
-	return read_distribution(table, &distribution);
+	if ((!fav_is_spread(table) && !fav_is_spread(filters)) ||
+		(are_colocated(table, filters) && (table == source) == (filters == levels)))
+		return NULL;
+	if (read_distribution(table, &distribution) && distribution.method == 'n' &&
+		distribution.colocation == 0)
+		return obstacle("Call fav_detach, distribute the table by its key or take it out of Citus"
+						" with undistribute_table, and call fav_attach.",
+						psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
+								 " not", get_rel_name(table)));
+	return obstacle("Call fav_detach, then fav_attach, on the coordinator.",
+					psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
+							 get_rel_name(filters), get_rel_name(table)));
 }
 
 /*
@@ -213,12 +429,22 @@ fav_is_distributed(Oid table)
 void
 fav_refuse_unknown_shard(Oid relation, Oid source)
 {
-	if (fav_is_distributed(source))
+	if (!fav_is_spread(source))
+		return;
+	if (find_shard(source, number_of_shard(relation)) == relation)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is not known as a shard of table \"%s\"",
 						get_rel_name(relation), get_rel_name(source)),
-				 errhint("Try again, or drop the trigger if fav_attach has not created it.")));
+				 errdetail("A split or move has not made it a shard yet, or has left it behind."),
+				 errhint("Change table \"%s\" instead. Tables that are left behind go with CALL"
+						 " pg_catalog.citus_cleanup_orphaned_resources().",
+						 get_rel_name(source))));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" has a trigger for the filters of table \"%s\"",
+					get_rel_name(relation), get_rel_name(source)),
+			 errhint("Drop the trigger, which fav_attach has not made.")));
 }
 
 /* Filters are attached to tables, and go with them. */
@@ -244,7 +470,7 @@ fav_check_distribution(const FavAttachment *attachment)
 
 	if (!read_distribution(attachment->source, &distribution))
 		return;
-	if (!distribution.is_coordinator)
+	if (!is_coordinator())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is distributed, and this is not the coordinator", source),
@@ -257,7 +483,7 @@ fav_check_distribution(const FavAttachment *attachment)
 						NameStr(distribution.key), NameStr(attachment->key.name)),
 				 errdetail("The pairs of a key must be on one node."),
 				 errhint("Distribute the table by the key.")));
-	if (distribution.is_local || (distribution.method != 'h' && distribution.method != 'n'))
+	if (distribution.colocation == 0 || (distribution.method != 'h' && distribution.method != 'n'))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is kept by Citus in a way that filters cannot follow",
@@ -284,58 +510,75 @@ fav_check_distribution(const FavAttachment *attachment)
 						   source)));
 }
 
-/* Spread a new levels table as its source is.  As the owner. */
+/*
+ * Spread a new levels table as its source is.  As the owner.  The key may be called like a
+ * placeholder of fav_query.
+ */
 void
 fav_distribute_levels(const FavAttachment *attachment, const char *key_name)
 {
+	const char *levels = quote_literal_cstr(fav_relation_name(attachment->levels));
+	const char *source = quote_literal_cstr(fav_relation_name(attachment->source));
 	Distribution distribution;
-	const char *command = "SELECT pg_catalog.create_distributed_table({'levels'}, %s,"
-		" distribution_type => %s, colocate_with => {'source'})";
 
 	if (!read_distribution(attachment->source, &distribution) ||
-		fav_is_distributed(attachment->levels))
+		fav_is_spread(attachment->levels))
 		return;
 	if (distribution.replication == 't')
-		command = "SELECT pg_catalog.create_reference_table({'levels'})";
-	else if (distribution.method == 'h')
-		command = psprintf(command, quote_literal_cstr(key_name), "'hash'");
+		fav_run(psprintf("SELECT pg_catalog.create_reference_table(%s::pg_catalog.regclass)",
+						 levels));
 	else
-		command = psprintf(command, "NULL", "NULL");
-	fav_run(fav_query(attachment, command));
-}
-
-static void
-set_option(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-							 false);
+		fav_run(psprintf("SELECT pg_catalog.create_distributed_table(%s::pg_catalog.regclass,"
+						 " %s::pg_catalog.text, colocate_with => %s::pg_catalog.text)", levels,
+						 distribution.method == 'h' ? quote_literal_cstr(key_name) : "NULL",
+						 source));
 }
 
 /*
  * Make Citus follow commands that attach or detach filters.  It refuses triggers unless it is
  * told not to, and a trigger on a shard must see the new levels table, which another connection
- * to the node would not.  As the owner, until they are the caller again.
+ * to the node would not.  It cannot make generic plans of the query that builds the filters.  As
+ * the owner, until they are the caller again.
  */
 void
 fav_prepare_nodes(Oid source)
 {
-	if (!fav_is_distributed(source))
+	if (!fav_is_spread(source))
 		return;
-	set_option("citus.enable_unsafe_triggers", "on");
-	set_option("citus.multi_shard_modify_mode", "sequential");
+	fav_set_option("citus.enable_unsafe_triggers", "on");
+	fav_set_option("citus.multi_shard_modify_mode", "sequential");
+	fav_set_option("plan_cache_mode", "auto");
 }
 
 /* Maintenance is a matter of each shard. */
 void
 fav_refuse_distributed(Oid source, Oid function)
 {
-	if (fav_is_distributed(source))
+	if (fav_is_spread(source))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
 				 errhint("Call the function for each shard: SELECT * FROM"
-						 " run_command_on_placements('%s', $$SELECT %s('%%s')$$).",
-						 get_rel_name(source), get_func_name(function))));
+						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s('%%s')$$).",
+						 quote_literal_cstr(fav_relation_name(source)),
+						 quote_qualified_identifier(get_namespace_name(get_func_namespace(function)),
+													get_func_name(function)))));
+}
+
+/* Text that goes through the format() of run_command_on_placements. */
+static const char *
+escape_percent(const char *text)
+{
+	StringInfoData escaped;
+
+	initStringInfo(&escaped);
+	for (; *text != '\0'; text++)
+	{
+		if (*text == '%')
+			appendStringInfoChar(&escaped, '%');
+		appendStringInfoChar(&escaped, *text);
+	}
+	return escaped.data;
 }
 
 /*
@@ -345,9 +588,10 @@ fav_refuse_distributed(Oid source, Oid function)
 void
 fav_build_shards(const FavAttachment *attachment, bool rebuild)
 {
+	const char *fav = quote_identifier(get_namespace_name(attachment->schema));
 	const char *name = quote_literal_cstr(get_rel_name(attachment->levels));
-	const char *command = psprintf("CALL %s.fav_build(%%L, %s, %s)", fav_query(attachment, "{fav}"),
-								   name, rebuild ? "true" : "false");
+	const char *command = psprintf("CALL %s.fav_build(%%L, %s, %s)", escape_percent(fav),
+								   escape_percent(name), rebuild ? "true" : "false");
 	Oid			types[2] = {OIDOID, TEXTOID};
 	Datum		values[2] = {ObjectIdGetDatum(attachment->source), CStringGetTextDatum(command)};
 	bool		isnull;
@@ -360,6 +604,8 @@ fav_build_shards(const FavAttachment *attachment, bool rebuild)
 				(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 				 errmsg("filters of distributed table \"%s\" could not be built",
 						get_rel_name(attachment->source)),
-				 errdetail_internal("%s", TextDatumGetCString(column_of_row(1, &isnull))),
+				 errdetail_internal("%s", TextDatumGetCString(SPI_getbinval(SPI_tuptable->vals[0],
+																	SPI_tuptable->tupdesc, 1,
+																	&isnull))),
 				 errhint("Call fav_build again: it builds what is missing.")));
 }

@@ -27,6 +27,10 @@
  *
  * A filter has one flag for all its tombstones that says whether some are of excluded elements.
  * Where it is set, no bit is cleared for any of them.
+ *
+ * Time in a filter that forgets never goes backwards: the present period is that of the clock, or
+ * the newest one of the filter if that is later.  So a clock that was ahead, and is right again,
+ * does not make elements too old at once.
  */
 #include "attach.h"
 
@@ -35,6 +39,8 @@
 #include "core/dated.h"
 #include "core/levels.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -58,36 +64,29 @@
 /* A base of fewer bytes is written each time: a middle would not be cheaper. */
 #define MIDDLE_MIN_BASE		4096
 
+/* So many elements are changed without a look at interrupts. */
+#define INTERRUPT_HASHES	1024
+
+/* Days after this one have no time of day. */
+#define LAST_DAY			(TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE - 2)
+
 /* What precedes a filter in the log: its size. */
 #define LOG_PREFIX			sizeof(uint32)
 
 PG_FUNCTION_INFO_V1(fav_period);
 
-typedef enum Action
-{
-	ADD,
-	REMOVE,
-	EXCLUDE
-} Action;
-
-/* A change of some elements, all in the same way. */
-typedef struct Change
-{
-	Action		action;
-	FavHashes	hashes;			/* sorted, unique */
-	int32		period;			/* the present one */
-} Change;
-
 /*
  * Periods
  */
 
+/* Periods of a second end in 2068. */
 static int32
 find_period(TimestampTz now, int64 seconds)
 {
 	int64		elapsed = now / USECS_PER_SEC;
+	int64		period = elapsed / seconds - (elapsed % seconds < 0 ? 1 : 0);
 
-	return (int32) (elapsed / seconds - (elapsed % seconds < 0 ? 1 : 0));
+	return (int32) Max(FAV_NO_PERIOD + 1, Min(period, PG_INT32_MAX));
 }
 
 /* fav_period(seconds): the period of this transaction */
@@ -101,6 +100,95 @@ fav_period(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("seconds must be at least 1")));
 	PG_RETURN_INT32(find_period(GetCurrentTransactionStartTimestamp(), seconds));
+}
+
+/*
+ * The period of the time of a row, in a column that says when.  A date counts as the end of its
+ * day, so that nothing is forgotten too early.  Times without a zone are of that of the session.
+ */
+int32
+fav_period_of_time(const FavAttachment *attachment, Datum time)
+{
+	TimestampTz at;
+	DateADT		day;
+
+	switch (attachment->at.type)
+	{
+		case TIMESTAMPTZOID:
+			at = DatumGetTimestampTz(time);
+			break;
+		case TIMESTAMPOID:
+			at = DatumGetTimestampTz(DirectFunctionCall1(timestamp_timestamptz, time));
+			break;
+		default:
+			day = DatumGetDateADT(time);
+			if (DATE_NOT_FINITE(day) || day >= LAST_DAY)
+				at = DATE_IS_NOBEGIN(day) ? DT_NOBEGIN : DT_NOEND;
+			else
+				at = DatumGetTimestampTz(DirectFunctionCall1(date_timestamptz,
+															 DateADTGetDatum(day + 1)));
+	}
+	return find_period(at, attachment->period);
+}
+
+static inline void
+find_newest(FavReader *level, int32 *newest)
+{
+	if (level != NULL)
+		*newest = Max(*newest, level->filter.newest);
+}
+
+/*
+ * Elements are kept for longer than promised, because nobody can tell whether the clock is wrong
+ * now or was wrong before.  One warning is enough for a session.
+ */
+static void
+warn_of_clock(FavAttachment *attachment, int32 newest, int32 clock)
+{
+	int64		ahead = ((int64) newest - clock) * attachment->period;
+
+	if ((int64) newest - clock <= fav_delay(attachment->params.keep) || attachment->has_warned)
+		return;
+	attachment->has_warned = true;
+	ereport(WARNING,
+			(errmsg("a filter of sink \"%s\" is " INT64_FORMAT " seconds ahead of the clock",
+					get_rel_name(attachment->source), ahead),
+			 errdetail("The clock was ahead, or is late now. Until it has caught up, the elements"
+					   " of this filter are not forgotten."),
+			 errhint("If the clock is right, find filters whose newest period is in the future,"
+					 " and delete their rows from table \"%s\", or wait.",
+					 get_rel_name(attachment->levels))));
+}
+
+/*
+ * The newest period of a filter.  Recent has that of all levels, unless nothing was added to it
+ * yet.
+ */
+static int32
+newest_period(FavRow *row)
+{
+	int32		newest = row->recent.newest;
+
+	if (row->attachment->keep > 0 && newest == FAV_NO_PERIOD)
+	{
+		find_newest(fav_row_middle(row), &newest);
+		find_newest(fav_row_base(row), &newest);
+	}
+	return newest;
+}
+
+static int32
+present_period(FavAttachment *attachment, int32 newest)
+{
+	int32		clock;
+
+	if (attachment->keep == 0)
+		return 0;
+	clock = find_period(GetCurrentTimestamp(), attachment->period);
+	if (newest <= clock)
+		return clock;
+	warn_of_clock(attachment, newest, clock);
+	return newest;
 }
 
 static void
@@ -128,26 +216,13 @@ in_recent(const FavRow *row, uint64_t hash)
 	return fav_recent_contains(row->recent.recent, row->recent.nrecent, hash);
 }
 
-/* A new level; a recent has no capacity. */
-static void
-new_level(const FavAttachment *attachment, double error_share, uint64 capacity, FavEditor *editor)
-{
-	FavParams	params = attachment->params;
-
-	params.kind = attachment->kind;
-	params.error_rate *= error_share;
-	if (capacity > 0)
-		params.capacity = capacity;
-	fav_editor_new(editor, &params);
-}
-
 static void
 open_level(const FavAttachment *attachment, FavReader *old, double error_share, uint64 capacity,
 		   FavEditor *editor)
 {
 	if (old == NULL)
 	{
-		new_level(attachment, error_share, capacity, editor);
+		fav_new_level(attachment, error_share, capacity, editor);
 		return;
 	}
 	fav_reader_expect(old, UINT32_MAX);
@@ -271,14 +346,34 @@ replay_part(const FavRow *row, int part, FavEditor *base)
  * Changing levels
  */
 
-/* Remove an element from recent, and make sure that levels below do not report it. */
+/* Add some of the elements of a change, each in its period. */
 static void
-remove_in_recent(FavRow *row, FavEditor *recent, Action action, uint64_t hash)
+add_elements(FavEditor *level, const FavChange *change, size_t from, size_t count)
+{
+	size_t		i;
+
+	for (i = from; i < from + count; i++)
+	{
+		int32		period = change->periods != NULL ? change->periods[i] : change->present;
+
+		if (i % INTERRUPT_HASHES == 0)
+			CHECK_FOR_INTERRUPTS();
+		fav_require(fav_editor_add_at(level, change->hashes.values[i],
+									  Min(period, change->present)));
+	}
+}
+
+/*
+ * Remove an element from recent, and make sure that levels below do not report it, in whatever
+ * period they are read: what is too old there now need not be so for everybody who reads.
+ */
+static void
+remove_in_recent(FavRow *row, FavEditor *recent, FavAction action, uint64_t hash)
 {
 	bool		was_recent = in_recent(row, hash);
 
 	fav_require(fav_editor_remove(recent, hash));
-	if (action == EXCLUDE)
+	if (action == FAV_EXCLUDE)
 		fav_require(fav_editor_exclude(recent, hash));
 	else if (!fav_editor_has_tombstone(recent, hash) && fav_row_reports_below_recent(row, hash))
 		fav_require(was_recent && !fav_is_dated(&row->recent) ? fav_editor_exclude(recent, hash) :
@@ -286,19 +381,19 @@ remove_in_recent(FavRow *row, FavEditor *recent, Action action, uint64_t hash)
 }
 
 static void
-change_recent(FavRow *row, const Change *change, FavWritten *levels)
+change_recent(FavRow *row, const FavChange *change, FavWritten *levels)
 {
 	FavEditor	editor;
 	size_t		i;
 
-	if (change->action != ADD)
-		fav_forget_below_recent(row, change->period);
-
 	fav_editor_open(&editor, &row->recent);
-	for (i = 0; i < change->hashes.count; i++)
-		if (change->action == ADD)
-			fav_require(fav_editor_add_at(&editor, change->hashes.values[i], change->period));
-		else
+	if (change->action == FAV_ADD)
+	{
+		fav_require(fav_editor_advance(&editor, change->present));
+		add_elements(&editor, change, 0, change->hashes.count);
+	}
+	else
+		for (i = 0; i < change->hashes.count; i++)
 			remove_in_recent(row, &editor, change->action, change->hashes.values[i]);
 	levels->recent = fav_finish_edit(&editor);
 }
@@ -313,7 +408,7 @@ push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 
 /* Push recent and what is added into middle.  False if the view could not stack the levels then. */
 static bool
-push(FavRow *row, const Change *change, FavWritten *levels)
+push(FavRow *row, const FavChange *change, FavWritten *levels)
 {
 	FavEditor	middle;
 	StringInfoData log;
@@ -340,14 +435,13 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 		const FavFilter *filter;
 
 		count = Min(change->hashes.count - done, FAV_RECENT_MAX);
-		new_level(row->attachment, 1.0, 0, &editor);
-		fav_require(fav_editor_add_many_at(&editor, change->hashes.values + done, count,
-										   change->period));
+		fav_new_level(row->attachment, 1.0, 0, &editor);
+		add_elements(&editor, change, done, count);
 		fav_require(fav_editor_finish(&editor, &filter));
 		push_filter(&middle, &log, filter);
 		fav_editor_close(&editor);
 	}
-	if (fav_row_base(row)->filter.nslices + middle.filter.nslices > FAV_MAX_SLICES)
+	if (fav_row_base(row)->filter.nslices + middle.filter.nslices > fav_max_slices(&middle.filter))
 	{
 		fav_editor_close(&middle);
 		return false;
@@ -361,11 +455,12 @@ push(FavRow *row, const Change *change, FavWritten *levels)
 
 /* Make all changes on base: those in the log, in recent, and this one. */
 static void
-merge(FavRow *row, const Change *change, FavWritten *levels)
+merge(FavRow *row, const FavChange *change, FavWritten *levels)
 {
 	FavEditor	base;
 	const FavFilter *filter;
-	uint64		count = row->recent.nrecent + (change->action == ADD ? change->hashes.count : 0);
+	uint64		count = row->recent.nrecent +
+		(change->action == FAV_ADD ? change->hashes.count : 0);
 	int			i;
 
 	open_level(row->attachment, fav_row_base(row), FAV_BASE_ERROR_SHARE,
@@ -373,16 +468,15 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 	for (i = 0; i < FAV_LOG_PARTS; i++)
 		replay_part(row, i, &base);
 	replay(&base, &row->recent, true);
-	if (change->action == ADD)
-		fav_require(fav_editor_add_many_at(&base, change->hashes.values, change->hashes.count,
-										   change->period));
+	if (change->action == FAV_ADD)
+		add_elements(&base, change, 0, change->hashes.count);
 
 	/* what is removed must not come back by a flush */
-	fav_require(fav_editor_expire(&base, change->period));
+	fav_require(fav_editor_advance(&base, change->present));
 	fav_require(fav_editor_flush(&base));
-	if (change->action == REMOVE)
+	if (change->action == FAV_REMOVE)
 		fav_require(fav_editor_remove_many(&base, change->hashes.values, change->hashes.count));
-	else if (change->action == EXCLUDE)
+	else if (change->action == FAV_EXCLUDE)
 		fav_require(fav_editor_exclude_many(&base, change->hashes.values, change->hashes.count));
 	fav_require(fav_editor_finish(&base, &filter));
 	if (fav_is_empty(filter))
@@ -393,19 +487,19 @@ merge(FavRow *row, const Change *change, FavWritten *levels)
 
 /* How many hashes recent would have at most. */
 static size_t
-recent_count(const FavRow *row, const Change *change)
+recent_count(const FavRow *row, const FavChange *change)
 {
 	size_t		count = row->recent.nrecent + row->recent.ntombstones;
 	size_t		i;
 
 	for (i = 0; i < change->hashes.count; i++)
-		count += !(change->action == ADD && in_recent(row, change->hashes.values[i]));
+		count += !(change->action == FAV_ADD && in_recent(row, change->hashes.values[i]));
 	return count;
 }
 
 /* Which levels a change writes, and what. */
 static FavQuery
-change_levels(FavRow *row, const Change *change, FavWritten *levels)
+change_levels(FavRow *row, const FavChange *change, FavWritten *levels)
 {
 	size_t		count = recent_count(row, change);
 
@@ -415,43 +509,111 @@ change_levels(FavRow *row, const Change *change, FavWritten *levels)
 		change_recent(row, change, levels);
 		return FAV_QUERY_SET_RECENT;
 	}
-	if (change->action == ADD && count + log_size(row) / 8 <= log_capacity(row) &&
+	if (change->action == FAV_ADD && count + log_size(row) / 8 <= log_capacity(row) &&
 		push(row, change, levels))
 		return FAV_QUERY_SINK_MIDDLE;
 	merge(row, change, levels);
 	return FAV_QUERY_SINK_BASE;
 }
 
+/* Which elements are not reported in the present period? */
+static void
+find_new(FavRow *row, const FavChange *change)
+{
+	FavFilter	recent = row->recent;
+	size_t		i;
+
+	fav_forget(&recent, change->present);
+	fav_forget_below_recent(row, change->present);
+	if (change->hashes.count > 1 && fav_row_base(row) != NULL)
+		fav_reader_expect(fav_row_base(row), change->hashes.count);
+	for (i = 0; i < change->hashes.count; i++)
+	{
+		uint64_t	hash = change->hashes.values[i];
+
+		if (i % INTERRUPT_HASHES == 0)
+			CHECK_FOR_INTERRUPTS();
+		change->is_new[i] = !fav_recent_contains(recent.recent, recent.nrecent, hash) &&
+			(fav_has_tombstone(&recent, hash) || !fav_row_reports_below_recent(row, hash));
+	}
+	fav_forget_below_recent(row, FAV_NO_PERIOD);
+}
+
+/*
+ * Rows that are newer than all that the filter has are hardly a history.  If the clock was ahead for
+ * longer than `keep`, all rows would be dropped.
+ */
+static void
+warn_of_dropped(FavAttachment *attachment)
+{
+	if (attachment->has_warned)
+		return;
+	attachment->has_warned = true;
+	ereport(WARNING,
+			(errmsg("rows of sink \"%s\" are dropped as too old by the clock",
+					get_rel_name(attachment->source)),
+			 errdetail("They are newer than all that the filter of their key has."),
+			 errhint("If the clock is right, nothing is wrong. If it is ahead, insert the rows"
+					 " again when it is right.")));
+}
+
+/* Leave out elements that are too old already.  Those that are left may be none. */
+static void
+drop_too_old(FavAttachment *attachment, int32 newest, FavChange *change)
+{
+	size_t		count = 0;
+
+	while (change->periods != NULL && count < change->hashes.count &&
+		   (int64) change->periods[count] + attachment->params.keep < change->present)
+		count++;
+	if (count == 0)
+		return;
+	if (newest != FAV_NO_PERIOD && change->periods[count - 1] > newest)
+		warn_of_dropped(attachment);
+	change->hashes.values += count;
+	change->hashes.count -= count;
+	change->periods += count;
+}
+
 /* False if somebody else was faster. */
 static bool
-try_change(FavRow *row, const Change *change)
+try_change(FavRow *row, FavChange *change)
 {
 	FavWritten	levels = {0};
 	FavQuery	query;
 	bool		found = fav_read_row(row);
+	int32		newest;
 
 	if (!found)
 	{
-		if (change->action == REMOVE)
+		if (change->action == FAV_REMOVE)
 			return true;
+		row->base.value = row->middle.value = FAV_NO_LEVEL;
+		row->base.reader = row->middle.reader = NULL;
 		memset(&row->recent, 0, sizeof(row->recent));
 		fav_open_value(&row->recent, row->attachment->empty);
 		row->recent.params.kind = row->attachment->kind;
 	}
 	if (!is_recent(row->attachment, &row->recent))
 		raise_not_ours(row->attachment);
+	newest = newest_period(row);
+	change->present = present_period(row->attachment, newest);
+	drop_too_old(row->attachment, newest, change);
+	if (change->hashes.count == 0)
+		return true;
+	if (change->is_new != NULL)
+		find_new(row, change);
 	query = change_levels(row, change, &levels);
 	return found ? fav_write_row(row, query, &levels) : fav_insert_row(row, &levels);
 }
 
-/* Change the filter of a key. */
-static void
-change_filter(FavAttachment *attachment, Datum filter_key, Change *change)
+/* Change the filter of a key.  As the owner. */
+void
+fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 {
 	FavRow	   *row = palloc0(sizeof(FavRow));
 	int			tries;
 
-	change->period = find_period(GetCurrentTimestamp(), attachment->period);
 	row->attachment = attachment;
 	row->key = filter_key;
 	for (tries = 0; tries < INSERT_TRIES; tries++)
@@ -466,21 +628,15 @@ change_filter(FavAttachment *attachment, Datum filter_key, Change *change)
 	fav_raise_not_written(attachment);
 }
 
-/* Elements were inserted into the sink.  As the owner; the hashes are sorted and unique. */
+/* For functions that need rows. */
 void
-fav_add_to_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes)
+fav_refuse_sink(const FavAttachment *attachment, const char *function)
 {
-	Change		change = {ADD, *hashes, 0};
-
-	change_filter(attachment, filter_key, &change);
-}
-
-/* Elements are to be removed from the filter of a key.  Likewise. */
-void
-fav_remove_from_sink(FavAttachment *attachment, Datum filter_key, const FavHashes *hashes,
-					 bool exclude)
-{
-	Change		change = {exclude ? EXCLUDE : REMOVE, *hashes, 0};
-
-	change_filter(attachment, filter_key, &change);
+	if (attachment->is_sink)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("%s cannot work on sink \"%s\"", function,
+						get_rel_name(attachment->source)),
+				 errdetail("A sink stores no rows that its filters could be compared with or"
+						   " built from.")));
 }

@@ -33,6 +33,9 @@ PG_FUNCTION_INFO_V1(fav_attachment_stats);
  * Missing elements and the false positive rate
  */
 
+#define SEED	"'4711'::pg_catalog.int8"
+#define TEXT	"pg_catalog.concat('fav_verify '::pg_catalog.text, g.n)"
+
 /* Elements that are in no source: hashes of numbers, as elements of this kind. */
 static const char *
 probe_expression(FavKind kind)
@@ -40,15 +43,15 @@ probe_expression(FavKind kind)
 	switch (kind)
 	{
 		case FAV_KIND_INTEGER:
-			return "pg_catalog.hashint8extended(n, 4711)";
+			return "pg_catalog.hashint8extended(g.n, " SEED ")";
 		case FAV_KIND_PAIR:
-			return "pg_catalog.hashint8extended(n, 4711), n";
+			return "pg_catalog.hashint8extended(g.n, " SEED "), g.n";
 		case FAV_KIND_TEXT:
-			return "pg_catalog.concat('fav_verify ', n)";
+			return TEXT;
 		case FAV_KIND_UUID:
-			return "CAST(pg_catalog.md5(pg_catalog.concat('fav_verify ', n)) AS pg_catalog.uuid)";
+			return "CAST(pg_catalog.md5(" TEXT ") AS pg_catalog.uuid)";
 		default:
-			return "pg_catalog.decode(pg_catalog.md5(pg_catalog.concat('fav_verify ', n)), 'hex')";
+			return "pg_catalog.decode(pg_catalog.md5(" TEXT "), 'hex'::pg_catalog.text)";
 	}
 }
 
@@ -56,22 +59,23 @@ probe_expression(FavKind kind)
 static const char verify_query[] =
 "SELECT p.keys, p.elements, p.missing, $1, q.rate FROM"
 " (SELECT pg_catalog.count(*) AS keys,"
-"  COALESCE(pg_catalog.sum(k.elements), 0)::pg_catalog.int8 AS elements,"
-"  COALESCE(pg_catalog.sum(k.missing), 0)::pg_catalog.int8 AS missing FROM"
+"  COALESCE(pg_catalog.sum(k.elements), '0')::pg_catalog.int8 AS elements,"
+"  COALESCE(pg_catalog.sum(k.missing), '0')::pg_catalog.int8 AS missing FROM"
 "  (SELECT pg_catalog.count(*) AS elements, pg_catalog.count(*) FILTER"
-"   (WHERE NOT {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, {held})) AS missing FROM"
-"   (SELECT DISTINCT {k} AS key, {e}{::element}{collate} AS element FROM {source}"
-"    WHERE {k} IS NOT NULL AND {e} IS NOT NULL) s"
+"   (WHERE NOT {fav}.fav_probe(l.{base}, l.{middle}, l.{recent}, {held})) AS missing FROM"
+"   (SELECT DISTINCT r.{k} AS key, r.{e}{::element}{collate} AS element FROM {source} r"
+"    WHERE r.{k} IS NOT NULL AND r.{e} IS NOT NULL) s"
 "   LEFT JOIN ONLY {levels} l ON l.{key}{::key} {=} {filter key}{::key} GROUP BY s.key) k) p,"
-" (SELECT pg_catalog.avg(CASE WHEN {fav}.fav_contains(l.{base}, l.{middle}, l.{recent}, ";
+" (SELECT pg_catalog.avg(CASE WHEN {fav}.fav_probe(l.{base}, l.{middle}, l.{recent}, ";
 
 /* As many probes for each of them as make PROBES in all. */
 static const char probes_query[] =
-")  THEN 1.0 ELSE 0.0 END)::pg_catalog.float8 AS rate FROM"
-"  (SELECT * FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") l,"
-"  pg_catalog.generate_series(1::pg_catalog.int8,"
-"  (SELECT " CppAsString2(PROBES) " OPERATOR(pg_catalog./) GREATEST(1, pg_catalog.count(*)) FROM"
-"   (SELECT FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") c)) n) q";
+") THEN '1'::pg_catalog.float8 ELSE '0'::pg_catalog.float8 END) AS rate FROM"
+"  (SELECT a.* FROM ONLY {levels} a LIMIT " CppAsString2(PROBED_FILTERS) ") l,"
+"  pg_catalog.generate_series('1'::pg_catalog.int8,"
+"  (SELECT '" CppAsString2(PROBES) "'::pg_catalog.int8 OPERATOR(pg_catalog./)"
+"   GREATEST('1'::pg_catalog.int8, pg_catalog.count(*)) FROM"
+"   (SELECT FROM ONLY {levels} LIMIT " CppAsString2(PROBED_FILTERS) ") c)) g(n)) q";
 
 /*
  * Stale elements
@@ -136,6 +140,7 @@ stale_in_level(const FavFilter *level, const Explained *explained)
 	{
 		uint64_t	hash = fav_load64(level->recent + 8 * (size_t) i);
 
+		CHECK_FOR_INTERRUPTS();
 		for (j = 0; j < explained->in_source && explained->hashes[j] != hash; j++)
 			;
 		stale += j == explained->in_source;
@@ -210,10 +215,10 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot, FavProgress *pro
 	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav verify",
 												  ALLOCSET_DEFAULT_SIZES);
 	const char *elements_query = fav_query(attachment,
-										   "SELECT {k}, {e} FROM {source} WHERE {is of filter}"
-										   " AND {e} IS NOT NULL");
+										   "SELECT r.{k}, r.{e} FROM {source} r"
+										   " WHERE {r is of filter} AND r.{e} IS NOT NULL");
 	uint64		nrows = fav_execute_in(snapshot, fav_query(attachment,
-		"SELECT {key}, {base}, {middle}, {recent} FROM ONLY {levels}"
+		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent} FROM ONLY {levels} l"
 		" ORDER BY pg_catalog.random() LIMIT " CppAsString2(SEARCHED_FILTERS)), SPI_OK_SELECT, 0,
 										  NULL, NULL);
 	SPITupleTable *rows = SPI_tuptable;
@@ -298,10 +303,12 @@ fav_attachment_stats(PG_FUNCTION_ARGS)
 	fav_become_owner(&role, attachment->owner);
 	result = result_row(fcinfo, GetTransactionSnapshot(), fav_query(attachment,
 		"SELECT pg_catalog.count(*), COALESCE(pg_catalog.sum("
-		"  {fav}.fav_count({fav}.fav_stack({base}, {middle}, {recent}))), 0)::pg_catalog.int8,"
-		" pg_catalog.pg_total_relation_size({'levels'}::pg_catalog.regclass),"
-		" pg_catalog.count(*) FILTER (WHERE {base} IS NULL AND {middle} IS NULL),"
-		" pg_catalog.count({middle}) FROM ONLY {levels}"), 0, NULL, NULL);
+		"  {fav}.fav_count({fav}.fav_stack(l.{base}, l.{middle}, l.{recent}))), '0')"
+		"::pg_catalog.int8, pg_catalog.pg_total_relation_size({'levels'}::pg_catalog.regclass),"
+		" pg_catalog.count(*) FILTER (WHERE l.{base} OPERATOR({fav}.=) {no level}"
+		"  AND l.{middle} OPERATOR({fav}.=) {no level}),"
+		" pg_catalog.count(*) FILTER (WHERE l.{middle} OPERATOR({fav}.<>) {no level})"
+		" FROM ONLY {levels} l"), 0, NULL, NULL);
 	fav_become_caller(&role);
 	return result;
 }

@@ -1,0 +1,829 @@
+/*
+ * has.c
+ *		Reading attached filters: <name>_has(key, element).
+ *
+ * fav_attach and fav_sink make this function for each source.  It is a macro, one line of SQL
+ * that PostgreSQL inlines:
+ *
+ *		RETURN fav_has('hidden_posts_fav_levels'::regclass, ROW($1, $2), exact, complete)
+ *
+ * The planner then asks the support function of fav_has to simplify the call, and gets what the
+ * call means in terms of ordinary queries.  For an exact answer this is
+ *
+ *		(SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1) IS NOT FALSE
+ *		AND (SELECT true FROM source WHERE key = $1 AND element = $2 LIMIT 1) IS NOT NULL
+ *
+ * Rights, row security, invalidation, pruning and EXPLAIN are PostgreSQL's own, because nothing
+ * but ordinary plans is left.
+ *
+ * The first sub-select is a row comparison as far as the planner knows: the probe is the
+ * comparison, and its left side, the element, stays in the outer query.  If the key is the same
+ * for all rows, the sub-select becomes an InitPlan: it runs once, gives TOAST pointers, and
+ * copies nothing.  If the key is from a row of the same query, it runs for each row.
+ *
+ * The second one runs only for what the filter reports.  It is a scalar sub-select: PostgreSQL
+ * might hash an EXISTS, and read all pairs of the key for that.
+ *
+ * A key without a filter has no pairs.  A snapshot that is older than the filters may
+ * lack a filter all the same, so then the source is asked if it has the key at all.
+ *
+ * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
+ * the call remains, and its executor runs the same call in a query of its own.
+ */
+#include "attach.h"
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_opfamily.h"
+#include "catalog/pg_proc.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "nodes/supportnodes.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "parser/parse_node.h"
+#include "parser/parse_oper.h"
+#include "parser/parse_relation.h"
+#include "rewrite/rewriteHandler.h"
+#include "rewrite/rewriteManip.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* What a call that is not expanded costs, in units of cpu_operator_cost, and how many it finds. */
+#define CALL_COST			1000
+#define CALL_SELECTIVITY	0.01
+
+PG_FUNCTION_INFO_V1(fav_has);
+PG_FUNCTION_INFO_V1(fav_has_support);
+PG_FUNCTION_INFO_V1(fav_may_have);
+
+/* A call of fav_has. */
+typedef struct Call
+{
+	PlannerInfo *root;
+	FavAttachment *attachment;
+	Node	   *key;
+	Node	   *element;
+	bool		exact;
+} Call;
+
+/*
+ * Sub-selects
+ */
+
+typedef struct Select
+{
+	PlannerInfo *root;
+	ParseState *state;
+	ParseNamespaceItem *table;
+	Query	   *query;
+	List	   *quals;
+} Select;
+
+static void
+begin_select(const Call *call, Select *select, Oid table, bool with_children)
+{
+	Relation	relation = table_open(table, AccessShareLock);
+
+	select->root = call->root;
+	select->state = make_parsestate(NULL);
+	select->table = addRangeTableEntryForRelation(select->state, relation, AccessShareLock, NULL,
+												  with_children, true);
+	table_close(relation, NoLock);
+	select->query = makeNode(Query);
+	select->query->commandType = CMD_SELECT;
+	select->query->canSetTag = true;
+	select->quals = NIL;
+}
+
+static Var *
+select_column(Select *select, AttrNumber number)
+{
+	Bitmapset **selected = &fav_selected_columns(select->table);
+	Oid			type;
+	int32		modifier;
+	Oid			collation;
+
+	get_atttypetypmodcoll(select->table->p_rte->relid, number, &type, &modifier, &collation);
+	*selected = bms_add_member(*selected, number - FirstLowInvalidHeapAttributeNumber);
+	return makeVar(1, number, type, modifier, collation, 0);
+}
+
+/* Add a column of the result. */
+static void
+add_target(Select *select, Expr *expression)
+{
+	List	  **targets = &select->query->targetList;
+
+	*targets = lappend(*targets, makeTargetEntry(expression, list_length(*targets) + 1,
+												 NULL, false));
+}
+
+/* A value of the outer query, for use in the sub-select. */
+static Expr *
+from_outside(Node *value)
+{
+	Node	   *copy = copyObject(value);
+
+	IncrementVarSublevelsUp(copy, 1, 0);
+	return (Expr *) copy;
+}
+
+/* The operator may be that of a base type, or of any type. */
+static void
+add_equality(Select *select, Oid operator, Oid collation, AttrNumber column, Expr *value)
+{
+	Var		   *var = select_column(select, column);
+	Expr	   *left = (Expr *) var;
+	Oid			type;
+	Oid			right_type;
+
+	op_input_types(operator, &type, &right_type);
+	if (type != var->vartype && !IsPolymorphicType(type))
+		left = (Expr *) makeRelabelType(left, type, -1, collation, COERCE_IMPLICIT_CAST);
+	left = make_opclause(operator, BOOLOID, false, left, value, InvalidOid, collation);
+	set_opfuncid((OpExpr *) left);
+	select->quals = lappend(select->quals, left);
+}
+
+/*
+ * The query has policies of row security after it was rewritten.  They are those of the role that
+ * plans, so the plan is for this role only; PostgreSQL saw no such policy in the statement itself.
+ * Conditions come later: what they take from the outer query was rewritten already.
+ */
+static SubLink *
+end_select(Select *select, SubLinkType type, Node *test)
+{
+	Query	   *query = select->query;
+	RangeTblRef *table = makeNode(RangeTblRef);
+	SubLink    *link = makeNode(SubLink);
+
+	table->rtindex = 1;
+	query->rtable = select->state->p_rtable;
+	fav_set_permissions(query, select->state);
+	query->jointree = makeFromExpr(list_make1(table), NULL);
+	query = linitial_node(Query, QueryRewrite(query));
+	if (query->hasRowSecurity)
+		select->root->glob->dependsOnRole = true;
+	query->jointree->quals = (Node *) make_ands_explicit(select->quals);
+	query->hasSubLinks |= checkExprHasSubLink(query->jointree->quals);
+	free_parsestate(select->state);
+
+	link->subLinkType = type;
+	link->testexpr = test;
+	link->subselect = (Node *) query;
+	link->location = -1;
+	return link;
+}
+
+/*
+ * Parts of the answer
+ */
+
+static Oid
+find_function(Oid schema, const char *name, int count, const Oid *types)
+{
+	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+										   CStringGetDatum(name),
+										   PointerGetDatum(buildoidvector(types, count)),
+										   ObjectIdGetDatum(schema));
+
+	if (!OidIsValid(function))
+		elog(ERROR, "function %s does not exist", name);
+	return function;
+}
+
+static bool
+is_integer(Oid type)
+{
+	return type == INT2OID || type == INT4OID || type == INT8OID;
+}
+
+/*
+ * The type of an argument for a column.  Any integer can be asked of a column of integers, and
+ * any text of a column of text.
+ */
+Oid
+fav_argument_type(const FavColumn *column)
+{
+	if (is_integer(column->type))
+		return INT8OID;
+	return column->type == VARCHAROID ? TEXTOID : column->type;
+}
+
+/* The equality of a column and an argument for it. */
+static Oid
+equality(Oid type)
+{
+	if (is_integer(type))
+		return get_opfamily_member(INTEGER_BTREE_FAM_OID, type, INT8OID, BTEqualStrategyNumber);
+	return lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr;
+}
+
+/* (SELECT column ... LIMIT 1) IS NOT NULL */
+static Node *
+finds_row(Select *select)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	select->query->limitCount = (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
+												   Int64GetDatum(1), false, FLOAT8PASSBYVAL);
+	test->arg = (Expr *) end_select(select, EXPR_SUBLINK, NULL);
+	test->nulltesttype = IS_NOT_NULL;
+	test->location = -1;
+	return (Node *) test;
+}
+
+/* ORDER BY a column, which is the first of the result */
+static void
+sort_by(Select *select, const Var *column)
+{
+	SortGroupClause *clause = makeNode(SortGroupClause);
+
+	get_sort_group_operators(column->vartype, true, true, false, &clause->sortop, &clause->eqop,
+							 NULL, &clause->hashable);
+	clause->tleSortGroupRef = 1;
+	((TargetEntry *) linitial(select->query->targetList))->ressortgroupref = 1;
+	select->query->sortClause = list_make1(clause);
+}
+
+static void
+begin_source_select(const Call *call, Select *select)
+{
+	const FavColumn *key = &call->attachment->key;
+
+	begin_select(call, select, call->attachment->source, true);
+	add_equality(select, equality(key->type), key->collation, key->number,
+				 from_outside(call->key));
+}
+
+/*
+ * Does the source have any pair of the key?  This runs for keys that have none.  With a limit
+ * alone, PostgreSQL might read the whole table in the hope of meeting one soon; the order makes
+ * it use the index.
+ */
+static Node *
+source_has_key(const Call *call)
+{
+	Select		select;
+	Var		   *element;
+
+	begin_source_select(call, &select);
+	element = select_column(&select, call->attachment->element.number);
+	add_target(&select, (Expr *) element);
+	sort_by(&select, element);
+	return finds_row(&select);
+}
+
+/* Elements are the same if their bytes are, whatever their collation says. */
+static Node *
+source_has_pair(const Call *call)
+{
+	const FavColumn *element = &call->attachment->element;
+	Select		select;
+
+	begin_source_select(call, &select);
+	add_equality(&select, equality(element->type), element->collation, element->number,
+				 from_outside(call->element));
+	if (OidIsValid(element->collation) && !get_collation_isdeterministic(element->collation))
+		add_equality(&select, equality(element->type), C_COLLATION_OID, element->number,
+					 from_outside(call->element));
+	add_target(&select, (Expr *) makeBoolConst(true, false));
+	return finds_row(&select);
+}
+
+static Param *
+column_of_levels(Oid type, int number)
+{
+	Param	   *param = makeNode(Param);
+
+	param->paramkind = PARAM_SUBLINK;
+	param->paramid = number;
+	param->paramtype = type;
+	param->paramtypmod = -1;
+	param->location = -1;
+	return param;
+}
+
+/*
+ * fav_probe(base, middle, recent, [key,] element), or fav_probe_at(base, middle, recent, period,
+ * element), of the columns of the sub-select on the levels
+ */
+static Node *
+make_probe(const Call *call)
+{
+	const FavAttachment *attachment = call->attachment;
+	Oid			fav = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
+	bool		forgets = attachment->keep > 0;
+	Oid			types[5] = {fav, fav, fav};
+	int			count = 3;
+	List	   *args = NIL;
+	int			i;
+
+	for (i = 1; i <= 3; i++)
+		args = lappend(args, column_of_levels(fav, i));
+	if (forgets)
+	{
+		args = lappend(args, column_of_levels(INT4OID, 4));
+		types[count++] = INT4OID;
+	}
+	if (attachment->share > 0)
+	{
+		args = lappend(args, call->key);
+		types[count++] = INT8OID;
+	}
+	args = lappend(args, call->element);
+	types[count++] = exprType(call->element);
+	return (Node *) makeFuncExpr(find_function(attachment->schema,
+											   forgets ? "fav_probe_at" : "fav_probe", count,
+											   types),
+								 BOOLOID, args, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+static Expr *
+filter_key(const Call *call)
+{
+	Oid			types[2] = {INT8OID, INT4OID};
+	Expr	   *key = from_outside(call->key);
+
+	if (call->attachment->share == 0)
+		return key;
+	return (Expr *) makeFuncExpr(find_function(call->attachment->schema, "fav_group", 2, types),
+								 INT8OID, list_make2(key, makeConst(INT4OID, -1, InvalidOid,
+										sizeof(int32), Int32GetDatum(call->attachment->share),
+										false, true)),
+								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+/* The present period, once for all rows. */
+static Expr *
+present_period(const FavAttachment *attachment)
+{
+	Oid			type = INT8OID;
+
+	return (Expr *) makeFuncExpr(find_function(attachment->schema, "fav_period", 1, &type),
+								 INT4OID, list_make1(makeConst(INT8OID, -1, InvalidOid,
+										sizeof(int64), Int64GetDatum(attachment->period), false,
+										FLOAT8PASSBYVAL)),
+								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+/* The levels of the key, and a test of them.  It is NULL if the key has none. */
+static Node *
+test_levels(const Call *call, Node *test)
+{
+	const FavAttachment *attachment = call->attachment;
+	Oid			key_type = attachment->share > 0 ? INT8OID : attachment->key.type;
+	Select		select;
+
+	begin_select(call, &select, attachment->levels, false);
+	add_equality(&select, equality(key_type), attachment->key.collation, FAV_LEVELS_KEY,
+				 filter_key(call));
+	add_target(&select, (Expr *) select_column(&select, FAV_LEVELS_BASE));
+	add_target(&select, (Expr *) select_column(&select, FAV_LEVELS_MIDDLE));
+	add_target(&select, (Expr *) select_column(&select, FAV_LEVELS_RECENT));
+	if (attachment->keep > 0)
+		add_target(&select, present_period(attachment));
+	return (Node *) end_select(&select, ROWCOMPARE_SUBLINK, test);
+}
+
+static Node *
+boolean_test(Node *expression, BoolTestType type)
+{
+	BooleanTest *test = makeNode(BooleanTest);
+
+	test->arg = (Expr *) expression;
+	test->booltesttype = type;
+	test->location = -1;
+	return (Node *) test;
+}
+
+/* recent IS NULL: there is no row, and the test of an InitPlan is evaluated all the same */
+static Node *
+has_no_filter(const Call *call)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = (Expr *) column_of_levels(get_atttype(call->attachment->levels,
+													  FAV_LEVELS_RECENT), 3);
+	test->nulltesttype = IS_NULL;
+	test->location = -1;
+	return (Node *) test;
+}
+
+/* Is the key the same for all rows of the query? */
+static bool
+is_same_key(const Call *call)
+{
+	return !contain_vars_of_level(call->key, 0) && !contain_aggs_of_level(call->key, 0);
+}
+
+/*
+ * fav_may_have(expression): true unless the expression is false.  The planner knows nothing of the
+ * result of a sub-select for each row; of this function it knows that it is seldom true.
+ */
+static Node *
+may_have(const Call *call, Node *expression)
+{
+	Oid			type = BOOLOID;
+
+	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 1, &type),
+								 BOOLOID, list_make1(expression), InvalidOid, InvalidOid,
+								 COERCE_EXPLICIT_CALL);
+}
+
+static Node *
+coalesce(Node *first, Node *second)
+{
+	CoalesceExpr *expression = makeNode(CoalesceExpr);
+
+	expression->coalescetype = BOOLOID;
+	expression->args = list_make2(first, second);
+	expression->location = -1;
+	return (Node *) expression;
+}
+
+/* The meaning of a call whose sub-selects run for each row. */
+static Node *
+answer_per_row(const Call *call, Node *probe)
+{
+	Node	   *found = test_levels(call, probe);
+
+	if (call->attachment->is_sink)
+		return may_have(call, coalesce(found, makeBoolConst(false, false)));
+	if (!call->exact)
+		return may_have(call, coalesce(found, source_has_pair(call)));
+	return (Node *) make_andclause(list_make2(may_have(call, found), source_has_pair(call)));
+}
+
+/*
+ * The meaning of a call.  It is true or false, never NULL.
+ *
+ * The test of the levels is NULL if the key has no filter and the sub-select runs for each
+ * row.  Then the source decides.  If it is an InitPlan, the test asks the source for the key
+ * first, which happens once, so that those without any pair need no look-up.
+ */
+static Node *
+make_answer(const Call *call)
+{
+	Node	   *probe = make_probe(call);
+	Node	   *missing;
+
+	if (!is_same_key(call))
+		return answer_per_row(call, probe);
+	if (call->attachment->is_sink)
+		return boolean_test(test_levels(call, probe), IS_TRUE);
+	missing = (Node *) make_andclause(list_make2(has_no_filter(call), source_has_key(call)));
+	if (call->exact)
+		return (Node *) make_andclause(list_make2(
+			boolean_test(test_levels(call, (Node *) make_orclause(list_make2(probe, missing))),
+						 IS_NOT_FALSE),
+			source_has_pair(call)));
+	missing = (Node *) make_andclause(list_make2(missing, source_has_pair(call)));
+	return boolean_test(test_levels(call, (Node *) make_orclause(list_make2(probe, missing))),
+						IS_TRUE);
+}
+
+/*
+ * Calls
+ */
+
+/*
+ * Can the argument not be copied into a sub-select?  Some nodes have their meaning only where
+ * they are, and what changes from call to call must be evaluated once.
+ */
+static bool
+must_stay(Node *node, void *in_sublink)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_WindowFunc:
+		case T_CaseTestExpr:
+		case T_CoerceToDomainValue:
+		case T_SetToDefault:
+		case T_CurrentOfExpr:
+			return true;
+		case T_Param:
+			return in_sublink == NULL && ((Param *) node)->paramkind != PARAM_EXTERN &&
+				((Param *) node)->paramkind != PARAM_EXEC;
+		case T_SubLink:
+			return expression_tree_walker(node, must_stay, node);
+		default:
+			return expression_tree_walker(node, must_stay, in_sublink);
+	}
+}
+
+static bool
+can_move(Node *node)
+{
+	return !must_stay(node, NULL) && !contain_volatile_functions(node) &&
+		!expression_returns_set(node);
+}
+
+static Node *
+make_field(HeapTuple tuple, TupleDesc descriptor, int number)
+{
+	Form_pg_attribute attribute = TupleDescAttr(descriptor, number - 1);
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, number, descriptor, &isnull);
+
+	return (Node *) makeConst(attribute->atttypid, attribute->atttypmod, attribute->attcollation,
+							  attribute->attlen, isnull ? (Datum) 0 :
+							  datumCopy(value, attribute->attbyval, attribute->attlen), isnull,
+							  attribute->attbyval);
+}
+
+/* The two fields of a row; false if it is not such a row.  The planner folds constant rows. */
+static bool
+read_row(Node *row, Node **key, Node **element)
+{
+	if (IsA(row, RowExpr) && list_length(((RowExpr *) row)->args) == 2)
+	{
+		*key = linitial(((RowExpr *) row)->args);
+		*element = lsecond(((RowExpr *) row)->args);
+		return true;
+	}
+	if (IsA(row, Const) && !((Const *) row)->constisnull)
+	{
+		HeapTupleHeader header = DatumGetHeapTupleHeader(((Const *) row)->constvalue);
+		TupleDesc	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
+														HeapTupleHeaderGetTypMod(header));
+		HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),.t_data = header};
+		bool		is_pair = descriptor->natts == 2;
+
+		if (is_pair)
+		{
+			*key = make_field(&tuple, descriptor, 1);
+			*element = make_field(&tuple, descriptor, 2);
+		}
+		ReleaseTupleDesc(descriptor);
+		return is_pair;
+	}
+	return false;
+}
+
+pg_noreturn static void
+raise_not_complete(const FavAttachment *attachment)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the filters of table \"%s\" are not complete",
+					get_rel_name(attachment->source)),
+			 errhint("Complete them with CALL %s.fav_build(%s).",
+					 quote_identifier(get_namespace_name(attachment->schema)),
+					 quote_literal_cstr(fav_relation_name(attachment->source)))));
+	pg_unreachable();
+}
+
+/*
+ * Citus keeps the filters elsewhere, and an empty table here.  It chooses the
+ * nodes of a query before the planner expands calls, so the expansion would read the empty one.
+ */
+static void
+refuse_spread(Oid schema, Oid levels)
+{
+	const char *fav = quote_identifier(get_namespace_name(schema));
+	FavDefinition definition = {0};
+	const char *key;
+	Oid			view;
+
+	if (!fav_is_spread(levels))
+		return;
+	(void) fav_read_definition(schema, levels, &definition);
+	view = fav_view_of_levels(schema, levels);
+	key = definition.share == 0 ? "..." : psprintf("%s.fav_group(..., %d)", fav, definition.share);
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("filters in table \"%s\" cannot be asked by function: Citus keeps them on"
+					" other nodes, or as shards", get_rel_name(levels)),
+			 !OidIsValid(view) || !OidIsValid(definition.source) ?
+			 errhint("Call fav_detach, then fav_attach.") :
+			 errhint("Use COALESCE(%s.fav_contains((SELECT f.%s FROM %s f WHERE f.%s = %s), ...%s),"
+					 " false).", fav, quote_identifier(get_attname(view, 2, false)),
+					 fav_relation_name(view),
+					 quote_identifier(get_attname(levels, FAV_LEVELS_KEY, false)), key,
+					 definition.share == 0 ? "" : ", ...")));
+}
+
+/* The function was made for columns of other types. */
+static void
+check_type(const FavAttachment *attachment, const FavColumn *column, Oid type)
+{
+	if (type != fav_argument_type(column))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" of table \"%s\" is asked by values of type %s, not %s",
+						NameStr(column->name), get_rel_name(attachment->source),
+						format_type_be(fav_argument_type(column)), format_type_be(type)),
+				 errhint("If the type of the column has changed, call fav_detach, then"
+						 " fav_attach.")));
+}
+
+/* What the planner puts in the place of a call; NULL: nothing. */
+static Node *
+expand(FuncExpr *function_call, PlannerInfo *root)
+{
+	Const	   *levels = linitial(function_call->args);
+	Const	   *exact = lthird(function_call->args);
+	Const	   *complete = lfourth(function_call->args);
+	Oid			schema = get_func_namespace(function_call->funcid);
+	Call		call;
+
+	if (!IsA(levels, Const) || levels->constisnull || !IsA(exact, Const) ||
+		exact->constisnull || !IsA(complete, Const) || complete->constisnull ||
+		!read_row(lsecond(function_call->args), &call.key, &call.element) ||
+		!can_move(call.key) || !can_move(call.element))
+		return NULL;
+	call.root = root;
+	call.exact = DatumGetBool(exact->constvalue);
+	fav_lock_for_reading(schema, DatumGetObjectId(levels->constvalue));
+	refuse_spread(schema, DatumGetObjectId(levels->constvalue));
+	call.attachment = fav_attachment_of_levels(schema, DatumGetObjectId(levels->constvalue));
+	check_type(call.attachment, &call.attachment->key, exprType(call.key));
+	check_type(call.attachment, &call.attachment->element, exprType(call.element));
+	if (!DatumGetBool(complete->constvalue))
+		raise_not_complete(call.attachment);
+
+	/* The planner makes plans of sub-selects after this, if it knows of any. */
+	root->parse->hasSubLinks = true;
+	return make_answer(&call);
+}
+
+/*
+ * Does the query group by several sets of anything but columns?  In the groups of a set without
+ * an expression, this is NULL wherever it appears.
+ */
+static bool
+has_sets_of_expressions(const Query *query)
+{
+	ListCell   *cell;
+
+	if (query->groupingSets != NIL)
+		foreach(cell, query->groupClause)
+			if (!IsA(get_sortgroupclause_expr(lfirst(cell), query->targetList), Var))
+				return true;
+	return false;
+}
+
+/*
+ * Does the planner have a query, and make plans of sub-selects later?  It has none for an
+ * expression of its own, such as a cast in PL/pgSQL.  When it has its relations, it has seen all
+ * sub-selects, and what it simplifies now are estimates, constraints, and copies for children.
+ */
+static bool
+can_take_sub_selects(PlannerInfo *root)
+{
+	return root != NULL && root->parse != NULL && root->simple_rel_array == NULL &&
+		(FAV_SUB_SELECTS_GROUP || !has_sets_of_expressions(root->parse));
+}
+
+Datum
+fav_has_support(PG_FUNCTION_ARGS)
+{
+	Node	   *request = (Node *) PG_GETARG_POINTER(0);
+
+	if (IsA(request, SupportRequestSimplify))
+	{
+		SupportRequestSimplify *wanted = (SupportRequestSimplify *) request;
+
+		PG_RETURN_POINTER(can_take_sub_selects(wanted->root) ?
+						  expand(wanted->fcall, wanted->root) : NULL);
+	}
+	if (IsA(request, SupportRequestSelectivity))
+	{
+		((SupportRequestSelectivity *) request)->selectivity = CALL_SELECTIVITY;
+		PG_RETURN_POINTER(request);
+	}
+	if (IsA(request, SupportRequestCost))
+	{
+		((SupportRequestCost *) request)->startup = 0;
+		((SupportRequestCost *) request)->per_tuple = CALL_COST * cpu_operator_cost;
+		PG_RETURN_POINTER(request);
+	}
+	PG_RETURN_POINTER(NULL);
+}
+
+/* fav_may_have(found) */
+Datum
+fav_may_have(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_ARGISNULL(0) || PG_GETARG_BOOL(0));
+}
+
+/*
+ * Calls that the planner has left as they are
+ */
+
+static void
+free_plan(void *plan)
+{
+	SPI_freeplan(plan);
+}
+
+/* SELECT fav_has(...) with key and element as parameters, which can move into sub-selects. */
+static SPIPlanPtr
+prepare_call(FunctionCallInfo fcinfo, Oid *types)
+{
+	FmgrInfo   *function = fcinfo->flinfo;
+	MemoryContextCallback *callback = MemoryContextAlloc(function->fn_mcxt,
+														 sizeof(MemoryContextCallback));
+	SPIPlanPtr	plan = SPI_prepare(psprintf("SELECT %s.fav_has('%u'::pg_catalog.regclass,"
+											" ROW($1, $2), %s, %s)",
+		quote_identifier(get_namespace_name(get_func_namespace(function->fn_oid))),
+		PG_GETARG_OID(0), PG_GETARG_BOOL(2) ? "true" : "false",
+		PG_GETARG_BOOL(3) ? "true" : "false"), 2, types);
+
+	if (plan == NULL || SPI_keepplan(plan) != 0)
+		elog(ERROR, "SPI_prepare failed: %s", SPI_result_code_string(SPI_result));
+	callback->func = free_plan;
+	callback->arg = plan;
+	MemoryContextRegisterResetCallback(function->fn_mcxt, callback);
+	return plan;
+}
+
+/* What a call keeps for the next one. */
+typedef struct CallPlan
+{
+	SPIPlanPtr	plan;
+	Oid			levels;
+	Oid			types[2];
+} CallPlan;
+
+static CallPlan *
+plan_of_call(FunctionCallInfo fcinfo, Oid *types)
+{
+	CallPlan   *kept = fcinfo->flinfo->fn_extra;
+
+	if (kept == NULL)
+		kept = fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+																 sizeof(CallPlan));
+	if (kept->plan == NULL || kept->levels != PG_GETARG_OID(0) || kept->types[0] != types[0] ||
+		kept->types[1] != types[1])
+	{
+		kept->plan = prepare_call(fcinfo, types);
+		kept->levels = PG_GETARG_OID(0);
+		memcpy(kept->types, types, sizeof(kept->types));
+	}
+	return kept;
+}
+
+/* fav_has(levels, (key, element), exact, complete) */
+Datum
+fav_has(PG_FUNCTION_ARGS)
+{
+	HeapTupleHeader header;
+	TupleDesc	descriptor;
+	HeapTupleData tuple;
+	Oid			types[2];
+	Datum		values[2];
+	bool		nulls[2];
+	char		flags[3] = "  ";
+	bool		isnull;
+	bool		result;
+	int			i;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("arguments of fav_has must not be null"),
+				 errhint("Call the function that fav_attach has made.")));
+	header = PG_GETARG_HEAPTUPLEHEADER(1);
+	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
+										HeapTupleHeaderGetTypMod(header));
+	if (descriptor->natts != 2)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the row of fav_has must have a key and an element")));
+	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+	tuple.t_data = header;
+	heap_deform_tuple(&tuple, descriptor, values, nulls);
+	for (i = 0; i < 2; i++)
+	{
+		types[i] = TupleDescAttr(descriptor, i)->atttypid;
+		if (nulls[i])
+			flags[i] = 'n';
+	}
+	ReleaseTupleDesc(descriptor);
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	if (SPI_execute_plan(plan_of_call(fcinfo, types)->plan, values, flags, true, 1) !=
+		SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "the query of fav_has failed");
+	result = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+										&isnull));
+	SPI_finish();
+	PG_RETURN_BOOL(result);
+}

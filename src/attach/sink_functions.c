@@ -1,0 +1,513 @@
+/*
+ * sink_functions.c
+ *		What the functions of a sink call: <sink>_add and <sink>_remove.
+ *
+ * They are SQL functions that fav_sink makes, with the types of the sink.  What they
+ * call has no type of a sink but that of the elements, and takes the key in a row.  So each
+ * argument has exactly the type that is declared here, and no function of a stranger can fit
+ * better.
+ */
+#include "attach.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_coerce.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+PG_FUNCTION_INFO_V1(fav_sink_add);
+PG_FUNCTION_INFO_V1(fav_sink_remove);
+
+/* The arguments of both functions, and the sink that they are about. */
+typedef struct SinkCall
+{
+	FavAttachment *attachment;
+	Datum		key;
+	Datum	   *elements;		/* as they were given, but without NULLs */
+	int			count;
+	uint64_t   *hashes;			/* of each of them */
+	FavChange	change;
+} SinkCall;
+
+/*
+ * Rights
+ */
+
+static bool
+may_insert(Oid column_owner, AttrNumber number)
+{
+	return pg_attribute_aclcheck(column_owner, number, GetUserId(), ACL_INSERT) == ACLCHECK_OK;
+}
+
+/* As for the statement in whose place the function is called. */
+static void
+check_right(Oid source, AclMode right, const FavWhen *columns)
+{
+	AclResult	result = pg_class_aclcheck(source, GetUserId(), right);
+
+	if (result != ACLCHECK_OK &&
+		!(right == ACL_INSERT && may_insert(source, columns->key) &&
+		  may_insert(source, columns->element)))
+		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(source)),
+					   get_rel_name(source));
+}
+
+/* The columns of key and element, from the row trigger of the sink. */
+static FavWhen
+read_columns(Oid schema, Oid source, Oid levels)
+{
+	FavWhen		columns = {0};
+	ListCell   *cell;
+
+	foreach(cell, fav_read_triggers(schema, source))
+	{
+		const FavTrigger *trigger = lfirst(cell);
+
+		if (trigger->is_of_rows && trigger->when.levels == levels)
+			columns = trigger->when;
+	}
+	return columns;
+}
+
+pg_noreturn static void
+raise_no_sink(Oid levels)
+{
+	const char *name = get_rel_name(levels);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 name == NULL ? errmsg("relation with OID %u does not exist", levels) :
+			 errmsg("table \"%s\" does not have the filters of a sink", name)));
+	pg_unreachable();
+}
+
+/*
+ * The sink of a levels table, for those who have a right on it.  Rights and definition are read
+ * again after the locks: somebody may have changed them meanwhile.
+ */
+static FavAttachment *
+open_sink(Oid schema, Oid levels, AclMode right)
+{
+	FavDefinition definition;
+	FavDefinition locked;
+	FavWhen		columns;
+
+	if (!fav_read_definition(schema, levels, &definition) || !definition.is_sink ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
+		raise_no_sink(levels);
+	columns = read_columns(schema, definition.source, levels);
+	check_right(definition.source, right, &columns);
+	LockRelationOid(definition.source, RowExclusiveLock);
+	LockRelationOid(levels, RowExclusiveLock);
+	if (!fav_read_definition(schema, levels, &locked) || !locked.is_sink ||
+		locked.source != definition.source ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
+		raise_no_sink(levels);
+	columns = read_columns(schema, definition.source, levels);
+	check_right(definition.source, right, &columns);
+	return fav_attachment_of_levels(schema, levels);
+}
+
+/*
+ * Elements
+ */
+
+/* What checks the values of a column as an INSERT would. */
+typedef struct ValueCheck
+{
+	const FavColumn *column;
+	Oid			domain;			/* InvalidOid: it is no domain */
+	void	   *domain_cache;
+	int64		least;			/* of integers */
+	int64		greatest;
+} ValueCheck;
+
+static void
+begin_check(ValueCheck *check, Oid source, const FavColumn *column)
+{
+	check->column = column;
+	check->domain = column->is_domain ? get_atttype(source, column->number) : InvalidOid;
+	check->domain_cache = NULL;
+	check->least = column->type == INT2OID ? PG_INT16_MIN :
+		column->type == INT4OID ? PG_INT32_MIN : PG_INT64_MIN;
+	check->greatest = column->type == INT2OID ? PG_INT16_MAX :
+		column->type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
+}
+
+/* A bigint in the type of the column. */
+static Datum
+narrow(const ValueCheck *check, int64 value)
+{
+	if (value < check->least || value > check->greatest)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("value " INT64_FORMAT " is out of range for type %s", value,
+						format_type_be(check->column->type))));
+	switch (check->column->type)
+	{
+		case INT2OID:
+			return Int16GetDatum((int16) value);
+		case INT4OID:
+			return Int32GetDatum((int32) value);
+		default:
+			return Int64GetDatum(value);
+	}
+}
+
+/* A value of another length or precision than the column's, or an error, as by an assignment. */
+static Datum
+limit(const FavColumn *column, Datum value)
+{
+	Oid			type = fav_argument_type(column);
+	EState	   *state = CreateExecutorState();
+	int16		length;
+	bool		by_value;
+	bool		isnull;
+	Node	   *node;
+
+	get_typlenbyval(type, &length, &by_value);
+	node = (Node *) makeConst(type, -1, get_typcollation(type), length, value, false, by_value);
+	node = coerce_to_target_type(NULL, node, type, column->type, column->typmod,
+								 COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1);
+	value = ExecEvalExpr(ExecPrepareExpr((Expr *) node, state), GetPerTupleExprContext(state),
+						 &isnull);
+	get_typlenbyval(column->type, &length, &by_value);
+	value = datumCopy(value, by_value, length);
+	FreeExecutorState(state);
+	return value;
+}
+
+/* An argument as the column would have it. */
+static Datum
+check_value(ValueCheck *check, Datum value)
+{
+	if (fav_argument_type(check->column) == INT8OID)
+		value = narrow(check, DatumGetInt64(value));
+	else if (check->column->type == VARCHAROID && check->column->typmod >= 0)
+		value = DirectFunctionCall3(varchar, value, Int32GetDatum(check->column->typmod),
+									BoolGetDatum(false));
+	else if (check->column->typmod >= 0)
+		value = limit(check->column, value);
+	if (OidIsValid(check->domain))
+		domain_check(value, false, check->domain, &check->domain_cache, CurrentMemoryContext);
+	return value;
+}
+
+/* The key, in a row of its own; it has the type that the function of the sink takes. */
+static Datum
+read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo, bool *isnull)
+{
+	HeapTupleHeader header = PG_ARGISNULL(1) ? NULL : PG_GETARG_HEAPTUPLEHEADER(1);
+	HeapTupleData tuple = {0};
+	TupleDesc	descriptor;
+	ValueCheck	check;
+	Datum		key;
+
+	*isnull = true;
+	if (header == NULL)
+		return (Datum) 0;
+	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
+										HeapTupleHeaderGetTypMod(header));
+	if (descriptor->natts != 1 ||
+		TupleDescAttr(descriptor, 0)->atttypid != fav_argument_type(&attachment->key))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("key of sink \"%s\" is not a row of type %s",
+						get_rel_name(attachment->source),
+						format_type_be(fav_argument_type(&attachment->key))),
+				 errhint("Call the function that fav_sink has made.")));
+	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+	tuple.t_data = header;
+	key = heap_getattr(&tuple, 1, descriptor, isnull);
+	ReleaseTupleDesc(descriptor);
+	if (*isnull)
+		return (Datum) 0;
+	begin_check(&check, attachment->source, &attachment->key);
+	return check_value(&check, key);
+}
+
+/* The type of the elements of an array. */
+static Oid
+type_of_kind(FavKind kind)
+{
+	switch (kind)
+	{
+		case FAV_KIND_INTEGER:
+			return INT8OID;
+		case FAV_KIND_TEXT:
+			return TEXTOID;
+		case FAV_KIND_UUID:
+			return UUIDOID;
+		default:
+			return BYTEAOID;
+	}
+}
+
+/* Arrays of more dimensions are taken as unnest() does: element by element. */
+static void
+read_elements(SinkCall *call, ArrayType *array)
+{
+	FavAttachment *attachment = call->attachment;
+	FavKind		kind = attachment->kind;
+	Oid			type = ARR_ELEMTYPE(array);
+	ValueCheck check;
+	bool	   *nulls;
+	int			count;
+	int16		length;
+	bool		by_value;
+	char		alignment;
+	int			i;
+
+	if (type != type_of_kind(kind))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("elements of sink \"%s\" are not of type %s",
+						get_rel_name(attachment->source), format_type_be(type))));
+	get_typlenbyvalalign(type, &length, &by_value, &alignment);
+	deconstruct_array(array, type, length, by_value, alignment, &call->elements, &nulls, &count);
+	begin_check(&check, attachment->source, &attachment->element);
+	call->hashes = palloc_extended(Max(1, count) * sizeof(uint64_t), MCXT_ALLOC_HUGE);
+	for (i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (nulls[i])
+			continue;
+		call->hashes[call->count] =
+			fav_hash_row(attachment, call->key, check_value(&check, call->elements[i]));
+		call->elements[call->count] = call->elements[i];
+		fav_append_hash(&call->change.hashes, call->hashes[call->count]);
+		call->count++;
+	}
+	fav_sort_hashes(&call->change.hashes);
+}
+
+/*
+ * Open the sink of argument 0 and read key and elements, which are argument 1 and 2.  What was
+ * inserted before in this transaction comes first.
+ */
+static void
+begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
+{
+	Oid			schema = fav_schema_of_function(fcinfo);
+	bool		isnull;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("levels must not be null")));
+	call->attachment = open_sink(schema, PG_GETARG_OID(0),
+								 action == FAV_ADD ? ACL_INSERT : ACL_DELETE);
+	call->key = read_key(call->attachment, fcinfo, &isnull);
+	if (isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null value in column \"%s\" of sink \"%s\"",
+						NameStr(call->attachment->key.name),
+						get_rel_name(call->attachment->source))));
+	fav_settle(call->attachment);
+	call->change.action = action;
+	if (!PG_ARGISNULL(2))
+		read_elements(call, PG_GETARG_ARRAYTYPE_P(2));
+}
+
+static void
+change(SinkCall *call)
+{
+	FavRole		role;
+
+	if (call->count == 0)
+		return;
+	fav_become_owner(&role, call->attachment->owner);
+	fav_change_sink(call->attachment, call->key, &call->change);
+	fav_become_caller(&role);
+}
+
+/*
+ * The elements that were new, in the order in which they were given, each once.
+ */
+static Datum
+take_new(SinkCall *call)
+{
+	Oid			type = type_of_kind(call->attachment->kind);
+	const FavHashes *sorted = &call->change.hashes;
+	int16		length;
+	bool		by_value;
+	char		alignment;
+	int			count = 0;
+	int			i;
+
+	for (i = 0; i < call->count; i++)
+	{
+		const uint64_t *found = bsearch(&call->hashes[i], sorted->values, sorted->count,
+										sizeof(uint64_t), fav_compare_hashes);
+		bool	   *is_new = &call->change.is_new[found - sorted->values];
+
+		CHECK_FOR_INTERRUPTS();
+		if (*is_new)
+			call->elements[count++] = call->elements[i];
+		*is_new = false;
+	}
+	get_typlenbyvalalign(type, &length, &by_value, &alignment);
+	return PointerGetDatum(construct_array(call->elements, count, type, length, by_value,
+										   alignment));
+}
+
+/* fav_sink_add(levels, key, elements) */
+Datum
+fav_sink_add(PG_FUNCTION_ARGS)
+{
+	SinkCall	call = {0};
+
+	begin_call(&call, fcinfo, FAV_ADD);
+	call.change.is_new = palloc_extended(Max(1, call.change.hashes.count),
+										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	change(&call);
+	PG_RETURN_DATUM(take_new(&call));
+}
+
+/* fav_sink_remove(levels, key, elements, exclude) */
+Datum
+fav_sink_remove(PG_FUNCTION_ARGS)
+{
+	SinkCall	call = {0};
+
+	if (PG_ARGISNULL(3))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("exclude must not be null")));
+	begin_call(&call, fcinfo, PG_GETARG_BOOL(3) ? FAV_EXCLUDE : FAV_REMOVE);
+	change(&call);
+	PG_RETURN_VOID();
+}
+
+/*
+ * The functions themselves
+ */
+
+/* An integer key of any size is given as a bigint, and any text as text. */
+static const char *
+key_type_name(const FavColumn *key)
+{
+	return format_type_extended(fav_argument_type(key), -1, FORMAT_TYPE_FORCE_QUALIFY);
+}
+
+static const char *
+choose_name(const FavAttachment *attachment, const char *suffix)
+{
+	Oid			namespace = get_rel_namespace(attachment->levels);
+	const char *name = makeObjectName(get_rel_name(attachment->source), NULL, suffix);
+
+	fav_refuse_taken_function(namespace, name);
+	return quote_qualified_identifier(get_namespace_name(namespace), name);
+}
+
+static void
+comment_on(const FavAttachment *attachment, const char *function, const char *format)
+{
+	fav_run(psprintf("COMMENT ON FUNCTION %s IS %s", function,
+					 quote_literal_cstr(psprintf(format, get_rel_name(attachment->source)))));
+}
+
+/*
+ * <sink>_add(key, elements) and <sink>_remove(key, elements, exclude), with the types of the sink.
+ * The bodies are resolved here, once, and depend on the levels table.  As the owner.
+ */
+void
+fav_create_sink_functions(const FavAttachment *attachment)
+{
+	const char *key = NameStr(attachment->key.name);
+	const char *element = NameStr(attachment->element.name);
+	const char *type = fav_element_type_name(attachment->kind);
+	bool		is_taken = strcmp(key, "exclude") == 0 || strcmp(element, "exclude") == 0;
+	const char *arguments = psprintf("%s %s, %s %s[]", quote_identifier(key),
+									 key_type_name(&attachment->key), quote_identifier(element),
+									 type);
+	const char *add = choose_name(attachment, "add");
+	const char *remove = choose_name(attachment, "remove");
+
+	fav_run(psprintf("CREATE FUNCTION %s(%s) RETURNS %s[] LANGUAGE sql VOLATILE PARALLEL UNSAFE"
+					 " RETURN %s", add, arguments, type,
+					 fav_query(attachment, "{fav}.fav_sink_add({'levels'}::pg_catalog.regclass,"
+							   " ROW($1), $2)")));
+	fav_run(psprintf("CREATE FUNCTION %s(%s, %s pg_catalog.bool DEFAULT false)"
+					 " RETURNS pg_catalog.void LANGUAGE sql VOLATILE PARALLEL UNSAFE"
+					 " RETURN %s", remove, arguments, is_taken ? "" : "exclude",
+					 fav_query(attachment, "{fav}.fav_sink_remove({'levels'}::pg_catalog.regclass,"
+							   " ROW($1), $2, $3)")));
+	comment_on(attachment, add, "add elements to sink %s, and return those that are new");
+	comment_on(attachment, remove, "remove elements from sink %s");
+}
+
+/* Is it a function of ours of this name?  Others in our schema are not written in C. */
+static bool
+is_ours(Oid function, Oid schema, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc form;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	result = form->pronamespace == schema && form->prolang == ClanguageId &&
+		strcmp(NameStr(form->proname), name) == 0;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * The functions of the owner of a levels table whose body is RETURN ours('levels'::regclass, ...),
+ * where ours has this name.
+ */
+static List *
+find_callers(Oid schema, Oid levels, const char *name)
+{
+	List	   *found = NIL;
+	ListCell   *cell;
+
+	foreach(cell, fav_dependents(levels, ProcedureRelationId))
+	{
+		FuncExpr   *call = fav_read_body(lfirst_oid(cell), fav_owner_of(levels));
+		Const	   *first = call == NULL || call->args == NIL ? NULL : linitial(call->args);
+
+		if (first != NULL && IsA(first, Const) && first->consttype == REGCLASSOID &&
+			!first->constisnull && DatumGetObjectId(first->constvalue) == levels &&
+			is_ours(call->funcid, schema, name))
+			found = lappend_oid(found, lfirst_oid(cell));
+	}
+	return found;
+}
+
+/* The name of the function that removes elements from a sink, for hints. */
+const char *
+fav_name_of_remove(const FavAttachment *attachment)
+{
+	List	   *found = find_callers(attachment->schema, attachment->levels, "fav_sink_remove");
+
+	return found != NIL ? quote_identifier(get_func_name(linitial_oid(found))) : "fav_sink_remove";
+}
+
+/* As the owner. */
+void
+fav_drop_sink_functions(Oid schema, Oid levels)
+{
+	List	   *found = list_concat(find_callers(schema, levels, "fav_sink_add"),
+									find_callers(schema, levels, "fav_sink_remove"));
+	ListCell   *cell;
+
+	foreach(cell, found)
+		fav_run(psprintf("DROP FUNCTION %s", format_procedure_qualified(lfirst_oid(cell))));
+}
