@@ -6,7 +6,7 @@
 SET client_min_messages = warning;
 
 -- Compares filters and source element by element.  Missing is a pair of the source that the
--- view or the levels do not report.  Stale is an element that they report although the source
+-- view, the levels or the function do not report.  Stale is an element that they report although the source
 -- does not have it: of the numbers up to 300 for exact filters, and by fav_verify for all.
 CREATE FUNCTION missing_and_stale(source regclass, OUT missing bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
@@ -17,12 +17,13 @@ BEGIN
 	SELECT * INTO STRICT a FROM fav_attachments f WHERE f.source = $1;
 	SELECT * INTO v FROM fav_verify(source);
 	EXECUTE format('SELECT count(*) FROM %1$s s LEFT JOIN %2$s f USING (%3$I) LEFT JOIN %4$s l USING (%3$I)
-		WHERE %3$I IS NOT NULL AND s.%5$I IS NOT NULL AND NOT (fav_contains(f.filter, s.%5$I) AND fav_contains(l, s.%5$I))',
-		source, a.filter, a.key, a.levels, a.element) INTO missing;
+		WHERE %3$I IS NOT NULL AND s.%5$I IS NOT NULL AND NOT (fav_contains(f.filter, s.%5$I) AND fav_probe(l.base, l.middle, l.recent, s.%5$I)
+			AND %6$s(%3$I, s.%5$I))',
+		source, a.filter, a.key, a.levels, a.element, a.has::oid::regproc) INTO missing;
 	EXECUTE format('SELECT count(*) FROM %4$s l JOIN %2$s f USING (%3$I), generate_series(0, 300) x
-		WHERE base IS NULL AND (fav_contains(f.filter, x) OR fav_contains(l, x))
+		WHERE base = ''\x01'' AND (fav_contains(f.filter, x) OR fav_probe(l.base, l.middle, l.recent, x) OR %6$s(l.%3$I, x))
 			AND NOT EXISTS (SELECT FROM %1$s s WHERE s.%3$I = l.%3$I AND s.%5$I = x)',
-		source, a.filter, a.key, a.levels, a.element) INTO stale;
+		source, a.filter, a.key, a.levels, a.element, a.has::oid::regproc) INTO stale;
 	missing := greatest(missing, v.missing);
 	stale := greatest(stale, v.stale);
 END $$;

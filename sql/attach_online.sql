@@ -12,7 +12,9 @@ SELECT key, element, filter, levels, share, complete, active FROM fav_attachment
 -- Incomplete filters cannot be read
 SELECT count(*) FROM pairs_fav;
 \set VERBOSITY terse
-SELECT count(*) FROM pairs_fav_levels l WHERE fav_contains(l, 1);
+SELECT pairs_has(3, 1);
+SELECT count(*) FROM pairs p WHERE pairs_has(p.k, p.e);
+SELECT count(*) FROM pairs p WHERE NOT pairs_has(3, p.e);
 \set VERBOSITY default
 
 -- A writer builds the missing filter of a key
@@ -40,7 +42,9 @@ CALL fav_build('pairs');
 SELECT key, element, filter, levels, share, complete, active FROM fav_attachments;
 SELECT keys, elements, missing, stale FROM fav_verify('pairs');
 SELECT fav_contains(filter, 20) AS t, fav_contains(filter, 21) AS f FROM pairs_fav WHERE k = 9;
-SELECT count(*) FROM pairs p LEFT JOIN pairs_fav_levels l ON l.k = p.k WHERE NOT fav_contains(l, p.e);
+SELECT count(*) FROM pairs p LEFT JOIN pairs_fav_levels l ON l.k = p.k WHERE NOT fav_probe(l.base, l.middle, l.recent, p.e);
+SELECT count(*) FROM pairs p WHERE NOT pairs_has(p.k, p.e);
+SELECT pairs_has(9, 20) AS t, pairs_has(9, 21) AS f;
 SELECT count(*) = (SELECT count(DISTINCT k) FROM pairs) AS one_each FROM pairs_fav;
 
 -- Again: nothing to do
@@ -52,7 +56,7 @@ SELECT md5(string_agg(l::text, ' ' ORDER BY k)) = :'before' AS same FROM pairs_f
 DELETE FROM pairs_fav_levels WHERE k BETWEEN 10 AND 20 OR k = -20;
 CALL fav_build('pairs');
 SELECT missing, stale FROM fav_verify('pairs');
-UPDATE pairs_fav_levels SET recent = fav_recent('pairs', 0.01, 0, 0), base = NULL WHERE k < 100;
+UPDATE pairs_fav_levels SET recent = fav_recent('pairs', 0.01, 0, 0), base = '\x01' WHERE k < 100;
 CALL fav_build('pairs');
 SELECT missing > 0 AS missing FROM fav_verify('pairs');
 CALL fav_build('pairs', rebuild => true);
@@ -70,7 +74,7 @@ DROP VIEW pairs_fav;
 SELECT filter, complete FROM fav_attachments;
 CALL fav_build('pairs');
 SELECT filter, complete FROM fav_attachments;
-DROP FUNCTION fav_contains(pairs_fav_levels, bigint);
+DROP FUNCTION pairs_has(bigint, bigint);
 SELECT filter, complete FROM fav_attachments;
 CALL fav_build('pairs', 'pairs_fav');
 SELECT filter, complete FROM fav_attachments;
@@ -79,9 +83,9 @@ SELECT fav_detach('pairs');
 -- Attached and detached without a build; fav_rebuild builds all at once
 SELECT fav_attach('pairs', 'k', 'e', build => false, name => 'later');
 SELECT fav_detach('pairs', 'later');
-SELECT to_regclass('later_levels'), count(*) FROM fav_attachments;
+SELECT to_regclass('later_fav_levels'), count(*) FROM fav_attachments;
 SELECT fav_attach('pairs', 'k', 'e', build => false, name => 'later');
-ALTER TABLE later_levels RENAME TO quite_another;
+ALTER TABLE later_fav_levels RENAME TO quite_another;
 SELECT fav_rebuild('pairs');
 SELECT filter, levels, complete FROM fav_attachments;
 SELECT missing, stale FROM fav_verify('pairs');
@@ -96,7 +100,7 @@ CALL fav_build('pairs');
 SELECT share, complete, active FROM fav_attachments;
 SELECT keys, elements, missing, stale FROM fav_verify('pairs');
 SELECT k_group, fav_count(filter) / 1000 AS thousands FROM pairs_fav ORDER BY 1;
-UPDATE pairs_fav_levels SET recent = fav_recent('pairs', 0.01, 0, 700), base = NULL;
+UPDATE pairs_fav_levels SET recent = fav_recent('pairs', 0.01, 0, 700), base = '\x01';
 CALL fav_build('pairs', rebuild => true);
 SELECT keys, elements, missing, stale FROM fav_verify('pairs');
 SELECT fav_detach('pairs');
@@ -118,7 +122,7 @@ SELECT a.filter, v.keys, v.elements, v.missing, v.stale FROM fav_attachments a, 
 CALL fav_build('others', 'by_name', rebuild => true);
 SELECT keys, elements, missing, stale FROM fav_verify('others', 'by_name');
 -- a build that goes on where it was, with little memory
-DELETE FROM by_name_levels WHERE name::text COLLATE "C" > 'n3';
+DELETE FROM by_name_fav_levels WHERE name::text COLLATE "C" > 'n3';
 SET work_mem = '64kB';
 CALL fav_build('others', 'by_name');
 RESET work_mem;
@@ -147,7 +151,7 @@ INSERT INTO parts SELECT k, e FROM generate_series(1, 1000) k, generate_series(1
 SELECT fav_attach('parts', 'k', 'e', build => false);
 SELECT fav_attach('parts', 'k', 'e', build => false, share => 30, name => 'shared');
 DELETE FROM parts WHERE k % 100 = 0 AND e < 100;
-CALL fav_build('parts', 'parts_fav');
+CALL fav_build('parts', 'parts');
 CALL fav_build('parts', 'shared');
 TRUNCATE parts_0;
 SELECT a.filter, v.missing, v.stale FROM fav_attachments a, fav_verify(a.source, a.filter::text::name) v ORDER BY a.filter::text;

@@ -11,10 +11,45 @@ CREATE TABLE pg_catalog.pg_dist_partition (
 CREATE TABLE pg_catalog.pg_dist_shard (logicalrelid regclass, shardid bigint, shardminvalue text);
 CREATE TABLE pg_catalog.pg_dist_local_group (groupid int);
 INSERT INTO pg_dist_local_group VALUES (0);
+
+-- Tables that are called like catalogs of Citus, in a database without Citus
+CREATE TABLE hidden_posts_2024 (k int, e int, PRIMARY KEY (k, e));
+INSERT INTO pg_dist_partition VALUES ('hidden_posts_2024', 'h', 'nonsense', 1, 's');
+SELECT fav_attach('hidden_posts_2024', 'k', 'e');
+INSERT INTO hidden_posts_2024 VALUES (1, 1);
+SELECT hidden_posts_2024_has(1, 1), hidden_posts_2024_has(1, 2);
+DELETE FROM pg_dist_partition;
+
+-- They belong to Citus if they belong to its extension.  The table above is none of its shards.
+INSERT INTO pg_extension VALUES (pg_nextoid('pg_extension', 'oid', 'pg_extension_oid_index'), 'citus', 10, 'pg_catalog'::regnamespace, false, '13.2-1');
+ALTER EXTENSION citus ADD TABLE pg_catalog.pg_dist_partition;
+ALTER EXTENSION citus ADD TABLE pg_catalog.pg_dist_shard;
+ALTER EXTENSION citus ADD TABLE pg_catalog.pg_dist_local_group;
+\c -
+SET client_min_messages = warning;
+SET allow_system_table_mods = on;
+INSERT INTO pg_dist_shard VALUES ('hidden_posts_2024', 2024, '0');
+INSERT INTO hidden_posts_2024 VALUES (1, 3);
+SELECT missing, stale FROM fav_verify('hidden_posts_2024');
+SELECT fav_detach('hidden_posts_2024');
+DELETE FROM pg_dist_shard;
+DROP TABLE hidden_posts_2024;
 GRANT SELECT ON pg_dist_partition, pg_dist_shard, pg_dist_local_group TO PUBLIC;
-CREATE FUNCTION pg_catalog.shard_name(regclass, bigint) RETURNS text STABLE STRICT LANGUAGE sql AS
+CREATE FUNCTION shard_name(regclass, bigint) RETURNS text STABLE STRICT LANGUAGE sql AS
 $$ SELECT quote_ident(relname || '_' || $2) FROM pg_class WHERE oid = $1 $$;
-CREATE FUNCTION pg_catalog.column_to_column_name(oid, text) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT $2 $$;
+
+-- A column as Citus writes it down: the tree of an expression
+CREATE FUNCTION tree_of_column(relation regclass, name text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	tree text;
+BEGIN
+	EXECUTE format('CREATE TABLE public.tree (LIKE %s, generated int GENERATED ALWAYS AS (%I) STORED)', relation, name);
+	SELECT adbin::text INTO tree FROM pg_attrdef WHERE adrelid = 'public.tree'::regclass;
+	DROP TABLE public.tree;
+	RETURN tree;
+END
+$$;
 
 -- Two shards; column defaults and storage are copied to them.
 CREATE SEQUENCE shard_numbers START 1001;
@@ -24,16 +59,16 @@ DECLARE
 	range text;
 	number bigint;
 BEGIN
-	INSERT INTO pg_dist_partition VALUES (shell, method, key, colocation, 's');
+	INSERT INTO pg_dist_partition VALUES (shell, method, public.tree_of_column(shell, key), colocation, 's');
 	FOREACH range IN ARRAY ARRAY['-2147483648', '0'] LOOP
 		number := nextval('public.shard_numbers');
 		INSERT INTO pg_dist_shard VALUES (shell, number, range);
-		EXECUTE format('CREATE TABLE public.%s (LIKE %s INCLUDING ALL)', shard_name(shell, number), shell);
-		EXECUTE format('ALTER TABLE public.%s OWNER TO %s', shard_name(shell, number), (SELECT relowner::regrole FROM pg_class WHERE oid = shell));
+		EXECUTE format('CREATE TABLE public.%s (LIKE %s INCLUDING ALL)', public.shard_name(shell, number), shell);
+		EXECUTE format('ALTER TABLE public.%s OWNER TO %s', public.shard_name(shell, number), (SELECT relowner::regrole FROM pg_class WHERE oid = shell));
 	END LOOP;
 END
 $$;
-CREATE FUNCTION pg_catalog.create_distributed_table(regclass, distribution_column text, distribution_type text, colocate_with text)
+CREATE FUNCTION pg_catalog.create_distributed_table(regclass, distribution_column text, colocate_with text)
 RETURNS void LANGUAGE sql AS $$ SELECT public.distribute($1, $2) $$;
 
 -- Triggers are copied word by word.
@@ -71,7 +106,7 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT fav_attach('pairs', 'k', 'e');
 ROLLBACK;
 CREATE TABLE parts (k int, e int, PRIMARY KEY (k, e)) PARTITION BY RANGE (k);
-INSERT INTO pg_dist_partition VALUES ('parts', 'h', 'k', 2, 's');
+INSERT INTO pg_dist_partition VALUES ('parts', 'h', tree_of_column('parts', 'k'), 2, 's');
 SELECT fav_attach('parts', 'k', 'e');
 DROP TABLE parts;
 SELECT count(*) FROM pg_class WHERE relname ~ '_fav';
@@ -109,6 +144,10 @@ SELECT keys, missing, stale FROM fav_verify('pairs_1002');
 SELECT source, key, element, filter, levels, complete, active FROM fav_attachments;
 SELECT fav_verify('pairs');
 SELECT fav_rebuild('pairs');
+
+-- The shell is empty, so it is never read instead of the shards
+SELECT pairs_has(1, 1);
+SELECT count(*) FROM pairs_1001 WHERE pairs_has(k, e);
 SELECT fav_detach('pairs_1001');
 
 -- A shard that comes from elsewhere with its filters
@@ -152,10 +191,49 @@ END
 $$;
 SELECT fav_rebuild('pairs_1001');
 
+-- Filters that Citus keeps elsewhere than their table
+BEGIN;
+UPDATE pg_dist_partition SET colocationid = 7 WHERE logicalrelid = 'pairs_fav_levels'::regclass;
+SELECT levels, active FROM fav_attachments;
+SAVEPOINT s;
+INSERT INTO pairs_1001 VALUES (1, 5002);
+ROLLBACK TO s;
+DELETE FROM pg_dist_partition WHERE logicalrelid = 'pairs_fav_levels'::regclass;
+SELECT levels, active FROM fav_attachments;
+SAVEPOINT s;
+INSERT INTO pairs_1001 VALUES (1, 5002);
+ROLLBACK TO s;
+SELECT pairs_has(1, 5000);
+ROLLBACK;
+SELECT levels, active FROM fav_attachments;
+
+-- An attached table that Citus takes into its metadata becomes a shard, and a shell its place
+BEGIN;
+CREATE TABLE local (k int, e int, PRIMARY KEY (k, e));
+SELECT fav_attach('local', 'k', 'e');
+INSERT INTO local VALUES (1, 1);
+ALTER TABLE local RENAME TO local_5000;
+CREATE TABLE local (LIKE local_5000 INCLUDING ALL);
+SELECT string_agg(replace(pg_get_triggerdef(oid), ' ON public.local_5000', ' ON public.local'), ';') AS triggers FROM pg_trigger WHERE tgrelid = 'local_5000'::regclass \gset
+:triggers;
+DROP TRIGGER local_fav_levels_truncate ON local_5000;
+INSERT INTO pg_dist_partition VALUES ('local', 'n', NULL, 0, 's');
+INSERT INTO pg_dist_shard VALUES ('local', 5000, NULL);
+SELECT source, active FROM fav_attachments WHERE levels = 'local_fav_levels'::regclass;
+SAVEPOINT s;
+INSERT INTO local_5000 VALUES (1, 2);
+ROLLBACK TO s;
+TRUNCATE local;
+ROLLBACK TO s;
+SELECT local_has(1, 1);
+ROLLBACK;
+
 -- Tables of another owner, and triggers of others
 CREATE ROLE regress_shard_owner;
 ALTER TABLE pairs_fav_levels_1003 OWNER TO regress_shard_owner;
+\set VERBOSITY terse
 INSERT INTO pairs_1001 VALUES (1, 5001);
+\set VERBOSITY default
 ALTER TABLE pairs_fav_levels_1003 OWNER TO CURRENT_USER;
 CREATE TABLE other (k int, e int, PRIMARY KEY (k, e));
 SELECT distribute('other', 'k');
@@ -178,11 +256,40 @@ RETURNS SETOF record LANGUAGE sql AS
 $$ SELECT 'here', 5432, s.shardid, s.shardid % 2 = 1, format($2, s.shardid) FROM pg_catalog.pg_dist_shard s WHERE s.logicalrelid = $1 ORDER BY s.shardid $$;
 SELECT fav_attach('pairs', 'k', 'e', name => 'later', build => false);
 CALL fav_build('pairs', 'later');
-SELECT complete FROM fav_attachments WHERE levels = 'later_levels'::regclass;
+SELECT complete FROM fav_attachments WHERE levels = 'later_fav_levels'::regclass;
 DELETE FROM pg_dist_shard WHERE logicalrelid = 'pairs'::regclass AND shardid % 2 = 0;
 CALL fav_build('pairs', 'later');
-SELECT complete FROM fav_attachments WHERE levels = 'later_levels'::regclass;
+SELECT complete FROM fav_attachments WHERE levels = 'later_fav_levels'::regclass;
 SELECT fav_detach('pairs', 'later');
+
+-- What undistribute_table leaves: another table, with triggers that name the filters by text
+CREATE TABLE undistributed (LIKE pairs INCLUDING ALL);
+SELECT string_agg(replace(pg_get_triggerdef(oid), ' ON public.pairs', ' ON public.undistributed'), ';') AS triggers FROM pg_trigger WHERE tgrelid = 'pairs'::regclass AND NOT tgisinternal \gset
+BEGIN;
+DELETE FROM pg_dist_partition WHERE logicalrelid = 'pairs'::regclass;
+DELETE FROM pg_dist_shard WHERE logicalrelid = 'pairs'::regclass;
+:triggers;
+DROP TABLE pairs CASCADE;
+ALTER TABLE undistributed RENAME TO pairs;
+SELECT source, key, filter, levels, complete, active FROM fav_attachments WHERE source = 'pairs'::regclass;
+SAVEPOINT s;
+INSERT INTO pairs VALUES (1, 1);
+ROLLBACK TO s;
+SELECT pairs_has(1, 1);
+ROLLBACK TO s;
+SELECT fav_attach('pairs', 'k', 'e');
+ROLLBACK TO s;
+SELECT fav_detach('pairs');
+INSERT INTO pairs VALUES (1, 1);
+SELECT fav_attach('pairs', 'k', 'e');
+SELECT pairs_has(1, 1), pairs_has(1, 2);
+ROLLBACK TO s;
+DROP TABLE pairs_fav_levels CASCADE;
+SELECT source, levels, active FROM fav_attachments WHERE source = 'pairs'::regclass;
+SELECT fav_detach('pairs');
+INSERT INTO pairs VALUES (1, 1);
+ROLLBACK;
+DROP TABLE undistributed;
 
 -- Away with all of it
 SELECT fav_detach('pairs', 'pairs_fav');
@@ -198,8 +305,8 @@ END
 $$;
 DROP TABLE pairs, other, plain, moved, moved_levels;
 SET allow_system_table_mods = on;
-DROP FUNCTION pg_catalog.run_command_on_placements, pg_catalog.create_distributed_table, pg_catalog.shard_name, pg_catalog.column_to_column_name, distribute, copy_triggers;
-DROP TABLE pg_catalog.pg_dist_partition, pg_catalog.pg_dist_shard, pg_catalog.pg_dist_local_group;
+DROP FUNCTION pg_catalog.run_command_on_placements, pg_catalog.create_distributed_table, shard_name, tree_of_column, distribute, copy_triggers;
+DROP EXTENSION citus;
 DROP SEQUENCE shard_numbers;
 DROP ROLE regress_shard_owner;
 RESET allow_system_table_mods;

@@ -8,7 +8,7 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 SELECT name AS missing_function
 FROM unnest(ARRAY['fav_new', 'fav_add', 'fav_add_at', 'fav_expire', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
-	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base', 'fav_group', 'fav_build',
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_probe', 'fav_probe_at', 'fav_base', 'fav_group', 'fav_build',
 	'fav_cache_new', 'fav_cache_agg', 'fav_cache_stats']) name
 WHERE NOT EXISTS (SELECT FROM members JOIN pg_proc ON oid = objid WHERE classid = 'pg_proc'::regclass AND proname = name);
 \pset format unaligned
@@ -20,7 +20,7 @@ SELECT concat(proname, '(', replace(pg_get_function_arguments(p.oid), 'IN ', '')
 FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
 WHERE proname IN ('fav_new', 'fav_add', 'fav_add_at', 'fav_expire', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contains_any', 'fav_contains_all', 'fav_filter',
 	'fav_agg', 'fav_union', 'fav_union_agg', 'fav_count', 'fav_stats', 'fav_slices', 'fav_needs_rebuild',
-	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_base', 'fav_group', 'fav_build',
+	'fav_attach', 'fav_detach', 'fav_rebuild', 'fav_verify', 'fav_attachment_stats', 'fav_stack', 'fav_probe', 'fav_probe_at', 'fav_base', 'fav_group', 'fav_build',
 	'fav_cache_new', 'fav_cache_agg', 'fav_cache_stats')
 ORDER BY proname COLLATE "C", pg_get_function_arguments(p.oid) COLLATE "C";
 
@@ -66,7 +66,7 @@ WHERE (prorettype = ANY ('{fav,fav_cache}'::regtype[]) OR proargtypes::oid[] && 
 
 -- NULL is the empty filter, so functions that probe or change a filter are not strict
 SELECT p.oid::regprocedure AS strict FROM members JOIN pg_proc p ON oid = objid AND classid = 'pg_proc'::regclass
-WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild', 'fav_stack');
+WHERE proisstrict AND proname IN ('fav_add', 'fav_del', 'fav_exclude', 'fav_contains', 'fav_contained', 'fav_contains_any', 'fav_contains_all', 'fav_filter', 'fav_count', 'fav_needs_rebuild', 'fav_probe', 'fav_probe_at');
 
 -- Every <@ is the commutator of its @>
 SELECT o.oid::regoperator AS without_commutator FROM members JOIN pg_operator o ON oid = objid AND classid = 'pg_operator'::regclass

@@ -117,9 +117,9 @@ CREATE TEMP TABLE levels AS SELECT p, fav_del(fav_add_at(fav_new(keep => 7), ARR
 	fav_del(fav_add_at(fav_new(keep => 7), ARRAY(SELECT generate_series(1001, 1129)), 2), 1129) AS middle, fav_add_at(fav_new(keep => 7), ARRAY[2000]::bigint[], p) AS recent
 FROM unnest(ARRAY[3, 7, 8, 9, 10]) p;
 SELECT levels, p, fav_contains(stack, 1) AS in_base, fav_contains(stack, 1001) AS in_middle, fav_contains(stack, 2000) AS in_recent, slices, newest,
-	fav_contains(base, middle, recent, 1) = fav_contains(stack, 1) AND fav_contains(base, middle, recent, 1001) = fav_contains(stack, 1001) AND fav_contains(base, middle, recent, 2000) = fav_contains(stack, 2000) AS same
-FROM (SELECT p, 'all', base, middle, recent FROM levels UNION ALL SELECT p, 'no recent', base, middle, NULL FROM levels WHERE p = 3
-	UNION ALL SELECT p, 'no middle', base, NULL, recent FROM levels UNION ALL SELECT p, 'no base', NULL, middle, recent FROM levels) l (p, levels, base, middle, recent),
+	fav_probe(base, middle, recent, 1) = fav_contains(stack, 1) AND fav_probe(base, middle, recent, 1001) = fav_contains(stack, 1001) AND fav_probe(base, middle, recent, 2000) = fav_contains(stack, 2000) AS same
+FROM (SELECT p, 'all', base, middle, recent FROM levels UNION ALL SELECT p, 'no recent', base, middle, '\x01'::fav FROM levels WHERE p = 3
+	UNION ALL SELECT p, 'no middle', base, '\x01'::fav, recent FROM levels UNION ALL SELECT p, 'no base', '\x01'::fav, middle, recent FROM levels) l (p, levels, base, middle, recent),
 	LATERAL fav_stack(base, middle, recent) stack, LATERAL (SELECT slices, newest FROM fav_stats(stack)) s
 ORDER BY levels, p;
-SELECT fav_stack(fav_new(keep => 1), NULL, fav_new(keep => 2));
+SELECT fav_stack(fav_new(keep => 1), '\x01', fav_new(keep => 2));

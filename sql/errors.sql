@@ -73,6 +73,7 @@ SELECT spoilt(small, 0, '\x00') FROM good;
 SELECT spoilt(small, 0, '\x02') FROM good;
 SELECT spoilt(small, 1, '\x01') FROM good;
 SELECT spoilt(small, 1, '\x04') FROM good;
+SELECT spoilt(small, 1, '\x08') FROM good;
 SELECT spoilt(small, 6, '\x00') FROM good;
 SELECT spoilt(small, 6, '\x06') FROM good;
 SELECT spoilt(small, 6, '\xff') FROM good;

@@ -39,7 +39,7 @@ INSERT INTO calls VALUES
 	('del', 'fav_contains(fav_del(f, E), E)', true), ('del[]', 'fav_contains(fav_del(f, ARRAY[E]), E)', false),
 	('deleted', 'fav_del(f, E) IS DISTINCT FROM f', true),
 	('exclude', 'fav_contains(fav_exclude(f, E), E)', true), ('exclude[]', 'fav_contains(fav_exclude(f, ARRAY[E]), E)', false),
-	('levels', 'fav_contains(NULL, NULL, coalesce(f, fav_new()), E)', false);
+	('levels', 'fav_probe(NULL, NULL, coalesce(f, fav_new()), E)', false);
 CREATE FUNCTION with_element(expression text, element text) RETURNS text LANGUAGE sql AS
 $$ SELECT regexp_replace(expression, '\mE\M', replace(element, '\', '\\'), 'g') $$;
 CREATE FUNCTION answer(size text, kind text, expression text, OUT answer text, OUT error text) LANGUAGE plpgsql AS $$
@@ -123,7 +123,7 @@ INSERT INTO untyped VALUES
 	('contains', 'fav_contains(f, E)'), ('add', 'fav_count(fav_add(f, E)) - coalesce(fav_count(f), 0)'), ('del', 'fav_count(fav_del(f, E)) - coalesce(fav_count(f), 0)'),
 	('exclude', 'fav_contains(fav_exclude(f, E), E)'), ('@>', 'f @> E'), ('<@', 'E <@ f'), ('+', 'fav_count(f + E) - coalesce(fav_count(f), 0)'), ('-', 'f - E'),
 	('any', 'fav_contains_any(f, E)'), ('all', 'fav_contains_all(f, E)'), ('filter', 'fav_filter(f, E)'),
-	('pair', 'fav_contains(f, E, E)'), ('add pair', 'fav_count(fav_add(f, E, E)) - coalesce(fav_count(f), 0)'), ('levels', 'fav_contains(NULL, NULL, f, E)'), ('union', 'fav_count(fav_union(f, E))');
+	('pair', 'fav_contains(f, E, E)'), ('add pair', 'fav_count(fav_add(f, E, E)) - coalesce(fav_count(f), 0)'), ('levels', 'fav_probe(NULL, NULL, f, E)'), ('union', 'fav_count(fav_union(f, E))');
 -- a generic plan must not depend on the parameter
 CREATE FUNCTION untyped_answer(kind text, expression text, element text, way text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -235,43 +235,57 @@ EXCEPTION WHEN OTHERS THEN
 	answer := SQLSTATE || ' ' || SQLERRM;
 END
 $$;
-SELECT kind AS filter, element, answer_levels(kind, 'fav_contains(base, NULL, fav_new(), ' || present || ')') AS in_base,
-	answer_levels(kind, 'fav_contains(base, NULL, exclusion, ' || present || ')') AS excluded
+SELECT kind AS filter, element, answer_levels(kind, 'fav_probe(base, NULL, fav_new(), ' || present || ')') AS in_base,
+	answer_levels(kind, 'fav_probe(base, NULL, exclusion, ' || present || ')') AS excluded
 FROM levels, elements WHERE element <> 'pair' ORDER BY kind, element COLLATE "C";
 -- the same from middle, and from a stack of all three
 SELECT way, kind AS filter, element, way_answer AS answer, base_answer AS in_base
 FROM levels, elements, (VALUES
-		('middle alone', 'fav_contains(NULL, base, fav_new(), E)'), ('empty base', 'fav_contains(fav_new(), base, fav_new(), E)'),
-		('empty middle', 'fav_contains(base, fav_new(), fav_new(), E)'), ('both', 'fav_contains(base, base, fav_new(), E)'),
-		('stack', 'fav_contains(fav_stack(base, NULL, fav_new()), E)'), ('stack of middle', 'fav_contains(fav_stack(NULL, base, fav_new()), E)'),
+		('middle alone', 'fav_probe(NULL, base, fav_new(), E)'), ('empty base', 'fav_probe(fav_new(), base, fav_new(), E)'),
+		('empty middle', 'fav_probe(base, fav_new(), fav_new(), E)'), ('both', 'fav_probe(base, base, fav_new(), E)'),
+		('stack', 'fav_contains(fav_stack(base, ''\x01'', fav_new()), E)'), ('stack of middle', 'fav_contains(fav_stack(''\x01'', base, fav_new()), E)'),
 		('stack on an empty base', 'fav_contains(fav_stack(fav_new(), base, fav_new()), E)'),
-		('copied stack', 'fav_contains((SELECT fav_stack(base, NULL, fav_new()) OFFSET 0), E)'),
-		('base alone', 'fav_contains(base, NULL, NULL, E)'), ('middle and NULL', 'fav_contains(NULL, base, NULL, E)'), ('empty base and NULL', 'fav_contains(fav_new(), base, NULL, E)'),
-		('both and NULL', 'fav_contains(base, base, NULL, E)'), ('stack of base alone', 'fav_contains(fav_stack(base, NULL, NULL), E)'),
-		('copied stack of base alone', 'fav_contains((SELECT fav_stack(base, NULL, NULL) OFFSET 0), E)'), ('copied stack of middle alone', 'fav_contains((SELECT fav_stack(NULL, base, NULL) OFFSET 0), E)'),
-		('copied stack of both and NULL', 'fav_contains((SELECT fav_stack(base, base, NULL) OFFSET 0), E)'),
+		('copied stack', 'fav_contains((SELECT fav_stack(base, ''\x01'', fav_new()) OFFSET 0), E)'),
+		('base alone', 'fav_probe(base, NULL, ''\x01'', E)'), ('middle and short', 'fav_probe(NULL, base, ''\x01'', E)'), ('empty base and short', 'fav_probe(fav_new(), base, ''\x01'', E)'),
+		('both and short', 'fav_probe(base, base, ''\x01'', E)'), ('stack of base alone', 'fav_contains(fav_stack(base, ''\x01'', ''\x01''), E)'),
+		('copied stack of base alone', 'fav_contains((SELECT fav_stack(base, ''\x01'', ''\x01'') OFFSET 0), E)'), ('copied stack of middle alone', 'fav_contains((SELECT fav_stack(''\x01'', base, ''\x01'') OFFSET 0), E)'),
+		('copied stack of both and short', 'fav_contains((SELECT fav_stack(base, base, ''\x01'') OFFSET 0), E)'),
 		('copied stack on an empty base', 'fav_contains((SELECT fav_stack(fav_new(), base, fav_new()) OFFSET 0), E)')) w (way, expression),
 	LATERAL (SELECT answer_levels(kind, with_element(expression, present)) AS way_answer,
-		answer_levels(kind, 'fav_contains(base, NULL, fav_new(), ' || present || ')') AS base_answer) a
+		answer_levels(kind, 'fav_probe(base, NULL, fav_new(), ' || present || ')') AS base_answer) a
 WHERE element <> 'pair' AND way_answer IS DISTINCT FROM base_answer ORDER BY 1, 2, 3;
-SELECT fav_contains(base, NULL, exclusion, 1000) AS other, fav_contains(base, base, exclusion, 42) AS excluded, fav_contains(base, fav_exclude(NULL, 42), fav_new(), 42) AS in_middle,
-	fav_contains(base, fav_exclude(NULL, 42), fav_add(NULL, '42'::bigint), '42') AS added_again, fav_stack(base, NULL, exclusion) @> '42' AS stacked,
-	(SELECT fav_stack(base, NULL, exclusion) OFFSET 0) @> '42' AS copied
+SELECT fav_probe(base, NULL, exclusion, 1000) AS other, fav_probe(base, base, exclusion, 42) AS excluded, fav_probe(base, fav_exclude(NULL, 42), fav_new(), 42) AS in_middle,
+	fav_probe(base, fav_exclude(NULL, 42), fav_add(NULL, '42'::bigint), '42') AS added_again, fav_stack(base, '\x01', exclusion) @> '42' AS stacked,
+	(SELECT fav_stack(base, '\x01', exclusion) OFFSET 0) @> '42' AS copied
 FROM levels WHERE kind = 'bigint';
 -- levels of different kinds are an error
-SELECT a.kind, b.kind, answer_levels(a.kind, format('fav_stack(base, NULL, (SELECT exclusion FROM levels WHERE kind = %L)) IS NOT NULL', b.kind)) AS recent,
+SELECT a.kind, b.kind, answer_levels(a.kind, format('fav_stack(base, ''\x01'', (SELECT exclusion FROM levels WHERE kind = %L)) IS NOT NULL', b.kind)) AS recent,
 	answer_levels(a.kind, format('fav_stack(base, (SELECT base FROM levels WHERE kind = %L), fav_new()) IS NOT NULL', b.kind)) AS middle
 FROM levels a, levels b ORDER BY 1, 2;
-SELECT fav_stack(base, NULL, fav_add(NULL, 1, 2)) FROM levels WHERE kind = 'bigint';
-SELECT fav_stack(base, (SELECT base FROM levels WHERE kind = 'uuid'), NULL) FROM levels WHERE kind = 'bigint';
-SELECT fav_contains(base, (SELECT base FROM levels WHERE kind = 'uuid'), NULL, 42) FROM levels WHERE kind = 'bigint';
+SELECT fav_stack(base, '\x01', fav_add(NULL, 1, 2)) FROM levels WHERE kind = 'bigint';
+SELECT fav_stack(base, (SELECT base FROM levels WHERE kind = 'uuid'), '\x01') FROM levels WHERE kind = 'bigint';
+SELECT fav_probe(base, (SELECT base FROM levels WHERE kind = 'uuid'), '\x01', 42) FROM levels WHERE kind = 'bigint';
 -- levels of different seeds, too
-SELECT fav_stack(base, fav_add(fav_new(seed => 1), 1), NULL) FROM levels WHERE kind = 'bigint';
-SELECT fav_contains(base, fav_add(fav_new(seed => 1), 1), NULL, 42) FROM levels WHERE kind = 'bigint';
--- NULL as recent is the empty filter, and the stack keeps the seed of the other levels
-SELECT fav_contains(f, NULL, NULL, 5) AS contains, fav_contains(fav_stack(f, NULL, NULL), 5) AS stacked, fav_stack(f, NULL, NULL) = f AS same, fav_stack(NULL, f, NULL) = f AS middle,
-	fav_contains(f, NULL, NULL, 50000) AS absent, fav_contains(f, fav_exclude(fav_new(seed => 7), 5), NULL, 5) AS excluded, fav_contains(NULL, NULL, NULL, 5) AS nothing, fav_stack(NULL, NULL, NULL) IS NULL AS no_stack
-FROM (SELECT fav_base(i, 0.01, 7) FROM generate_series(1::bigint, 300) i) v (f);
+SELECT fav_stack(base, fav_add(fav_new(seed => 1), 1), '\x01') FROM levels WHERE kind = 'bigint';
+SELECT fav_probe(base, fav_add(fav_new(seed => 1), 1), '\x01', 42) FROM levels WHERE kind = 'bigint';
+-- The short form of the empty filter means that there is no such level, and the stack keeps the seed of the others; NULL that there is no row
+SELECT fav_probe(f, e, e, 5) AS contains, fav_probe(e, f, e, 5) AS in_middle, fav_contains(fav_stack(f, e, e), 5) AS stacked, fav_stack(f, e, e) = f AS same, fav_stack(e, f, e) = f AS middle,
+	fav_probe(f, e, e, 50000) AS absent, fav_probe(f, fav_exclude(fav_new(seed => 7), 5), e, 5) AS excluded, fav_probe(e, e, e, 5) AS nothing, fav_stack(e, e, e) = e AS no_stack
+FROM (SELECT fav_base(i, 0.01, 7), '\x01'::fav FROM generate_series(1::bigint, 300) i) v (f, e);
+SELECT fav_probe(NULL, NULL, NULL, 5) AS no_row, fav_probe(NULL, NULL, NULL, 1, 2) AS no_row, fav_probe(f, f, NULL, 5) AS no_recent, fav_probe(f, NULL, fav_new(), NULL::bigint) AS no_element,
+	fav_probe(f, NULL, fav_new(), 1, NULL) AS no_element, fav_probe(f, NULL, fav_new(), 5) AS only_base, fav_stack(f, NULL, f) IS NULL AS no_stack, fav_probe_at(NULL, NULL, NULL, 1, 5) AS no_row,
+	fav_probe_at(f, NULL, fav_new(), 1, 5) AS not_dated, fav_probe_at(f, NULL, fav_new(), NULL, 5) AS no_period, fav_probe_at(f, NULL, fav_new(), 1, NULL::bigint) AS no_element
+FROM (SELECT fav_base(i, 0.01, 0) FROM generate_series(1::bigint, 300) i) v (f);
+-- A call that is replaced by a probe gives the same: NULL if the element is NULL, false if there is no filter
+CREATE VIEW stacks AS SELECT kind, fav_stack(base, '\x01', fav_new()) AS filter FROM levels;
+SELECT x, fav_contains(filter, x) IS NOT DISTINCT FROM copied AS same, fav_contains(filter, x), x <@ filter AS contained, NOT fav_contains(filter, x) AS negated
+FROM (VALUES (42), (1000), (NULL::bigint)) v (x) LEFT JOIN stacks ON kind = 'bigint' AND x <> 1000, LATERAL (SELECT fav_contains((SELECT filter OFFSET 0), x) AS copied) c ORDER BY x;
+SELECT fav_contains(filter, NULL::bigint) IS NULL AS no_element, fav_contains(filter, 42), NOT fav_contains(filter, 43) AS negated FROM stacks WHERE kind = 'bigint';
+SELECT count(*) FROM (VALUES (42), (99999), (NULL::bigint)) v (x), stacks WHERE kind = 'bigint' AND NOT fav_contains(filter, x);
+CREATE SEQUENCE twice;
+SELECT fav_contains(filter, nextval('twice') + 41) AS once, currval('twice') FROM stacks WHERE kind = 'bigint';
+DROP SEQUENCE twice;
+DROP VIEW stacks;
 
 DROP TABLE kinds, elements, calls, answers, levels;
 DROP FUNCTION answer, answer_levels, with_element;

@@ -64,3 +64,38 @@ SELECT fav_new(NULL) IS NULL AS new, fav_stats(NULL) IS NULL AS stats,
 SELECT count(*) AS slices FROM fav_slices(NULL);
 
 DROP TABLE reader, post;
+
+-- Where a column is NOT NULL, the short form of the empty filter stands for NULL.  It is its version alone.
+CREATE TEMP TABLE short (f fav NOT NULL DEFAULT '\x01');
+INSERT INTO short DEFAULT VALUES;
+SELECT f, f::bytea, fav_send(f), f::bytea::fav = f AS same, f = fav_new() AS same_as_new, pg_column_size(f), octet_length(f::bytea) FROM short;
+SELECT fav_contains(f, 42), f @> 'a'::text AS contains, fav_contains(f, 1, 2) AS pair, fav_contains_any(f, ARRAY[1, 2]) AS "any", fav_contains_all(f, ARRAY[1, 2]) AS "all",
+	fav_filter(f, ARRAY[2, 1]), fav_count(f), fav_needs_rebuild(f) FROM short;
+SELECT format, elements, kind, capacity, error_rate, region_size, seed, slices, recent, tombstones, bytes, bloat, keep FROM short, fav_stats(f);
+SELECT count(*) FROM short, fav_slices(f);
+SELECT fav_add(f, 42) = fav_add(NULL, 42) AS element, fav_add(f, ARRAY['a', 'b']) = fav_add(NULL, ARRAY['a', 'b']) AS elements, fav_add(f, 1, 2) = fav_add(NULL, 1, 2) AS pair,
+	f + 42 = NULL::fav + 42 AS plus, fav_exclude(f, 42) = fav_exclude(NULL, 42) AS exclude, fav_add(f, NULL::bigint) = f AS nothing, fav_add(f, '{}'::bigint[]) = f AS none FROM short;
+SELECT fav_del(f, 42) = f AS element, fav_del(f, ARRAY[1, 2]) = f AS elements, fav_del(f, 1, 2) = f AS pair, f - 42 = f AS minus, fav_del(fav_add(f, 42), 42) = fav_new() AS empty_again FROM short;
+SELECT fav_add_at(f, ARRAY[1]::bigint[], 1) FROM short;
+SELECT fav_expire(f, 1) FROM short;
+-- it fits any filter, as NULL does
+SELECT fav_union(f, other) = other AS left, other || f = other AS right, fav_union(f, f) = f AS both,
+	(SELECT fav_union_agg(g) FROM (VALUES (f), (other), (f)) v (g)) = other AS aggregate, (SELECT fav_union_agg(g) FROM (VALUES (f), (f)) v (g)) IS NULL AS none
+FROM short, (VALUES (fav_add(fav_new(seed => 7), 1)), (fav_add_at(fav_new(keep => 3), ARRAY[1]::bigint[], 5)), ((SELECT fav_agg(i, 0.1) FROM generate_series(1::bigint, 300) i))) v (other);
+SELECT fav_cmp(f, fav_new()) AS before, fav_cmp(fav_new(), f) AS after, fav_hash(f) = fav_hash('\x01') AS hash FROM short;
+-- no other byte is a value
+SELECT '\x'::fav;
+SELECT '\x00'::fav;
+SELECT '\x02'::bytea::fav;
+SELECT '\x0100'::fav;
+SELECT '\x01'::bytea::fav_cache;
+DO $$
+DECLARE
+	f fav := '\x01';
+BEGIN
+	ASSERT fav_count(f) = 0 AND NOT fav_contains(f, 1);
+	f := fav_add(f, 1);
+	f := fav_del(f, 1);
+	f := fav_add(f, 'a'::text);
+	ASSERT f = fav_add(NULL, 'a'::text);
+END $$;

@@ -16,6 +16,13 @@ SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_contains((SELECT hidden 
 SELECT rows_expected('SELECT * FROM posts WHERE NOT (SELECT hidden FROM users WHERE id = 1) @> id');
 SELECT rows_expected('SELECT * FROM posts WHERE NOT id <@ (SELECT hidden FROM users WHERE id = 1)');
 SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_contains((SELECT hidden FROM users WHERE id = 1), 1, id)');
+-- levels, whether they are known or not
+SELECT rows_expected('SELECT p.* FROM posts p, users u WHERE u.id = 1 AND fav_probe(hidden, hidden, hidden, p.id)');
+SELECT rows_expected('SELECT p.* FROM posts p, users u WHERE u.id = 1 AND NOT fav_probe(hidden, hidden, hidden, 1, p.id)');
+SELECT rows_expected('SELECT p.* FROM posts p, users u WHERE u.id = 1 AND NOT fav_probe_at(hidden, hidden, hidden, 1, p.id)');
+SELECT rows_expected('SELECT * FROM posts WHERE fav_probe(fav_new(), fav_new(), fav_new(), id) IS NOT TRUE');
+SELECT rows_expected('SELECT * FROM posts WHERE NOT fav_probe(NULL, NULL, (SELECT hidden FROM users WHERE id = 1), id)');
+SELECT rows_expected('SELECT p.* FROM posts p, users u WHERE u.id = 1 AND NOT fav_contains(fav_stack(hidden, hidden, hidden), p.id)');
 -- known filter, known column
 SELECT rows_expected('SELECT * FROM posts WHERE fav_contains(fav_add(NULL, ARRAY[1, 2, 3]), id)');
 SELECT rows_expected('SELECT * FROM posts WHERE fav_add(NULL, ARRAY[1, 2, 3]) @> author');

@@ -26,7 +26,7 @@ EXECUTE see(1, 12);
 SELECT count(*) FROM seen;
 SELECT user_id, fav_count(filter) FROM seen_fav ORDER BY user_id;
 SELECT found(1, 1, 12), found(1, 13, 1000), found(2, 1, 1000);
-SELECT fav_contains(l, 3), fav_contains(l, 13) FROM seen_fav_levels l WHERE user_id = 1;
+SELECT seen_has(1, 3), seen_has(1, 13);
 
 -- There is no row to return, to count, or to conflict with.
 INSERT INTO seen VALUES (3, 1) RETURNING *;
@@ -153,7 +153,7 @@ SELECT count(*) FROM seen_fav;
 
 -- Growing through all levels: nothing is missing, and errors stay within the rate.
 INSERT INTO seen SELECT 1, n FROM generate_series(1, 100) n;
-SELECT base IS NULL AS base, middle IS NULL AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
+SELECT base = '\x01' AS base, middle = '\x01' AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
 SELECT found(1, 1, 100), found(1, 101, 100000);
 DO $$
 BEGIN
@@ -161,7 +161,7 @@ BEGIN
 		INSERT INTO seen SELECT 1, n FROM generate_series(100 * i - 99, 100 * i) n;
 	END LOOP;
 END $$;
-SELECT base IS NULL AS base, middle IS NULL AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
+SELECT base = '\x01' AS base, middle = '\x01' AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
 SELECT found(1, 1, 30000), found(1, 100001, 200000) BETWEEN 50 AND 1000 AS within_rate;
 SELECT abs(fav_count(filter) - 30000) < 600 AS counted FROM seen_fav WHERE user_id = 1;
 -- what is there is not added again and again
@@ -179,25 +179,25 @@ SELECT found(2, 1, 50000), found(2, 100001, 200000) BETWEEN 50 AND 1000 AS withi
 	pg_column_size(base) * 8 / 50000 < 16 AS dense, recent = fav_sink_recent('seen', 0.01, 0, 0) AS empty
 FROM seen_fav_levels WHERE user_id = 2;
 
--- fav_remove, in recent, in middle, in base
-SELECT fav_remove('seen', '1', ARRAY[1, 29999]);
+-- <sink>_remove, in recent, in middle, in base
+SELECT seen_remove(1, ARRAY[1, 29999]);
 SELECT found(1, 1, 1), found(1, 29999, 29999), found(1, 2, 29998), found(1, 30000, 30000);
 INSERT INTO seen VALUES (1, 1);
 SELECT found(1, 1, 1), found(1, 29999, 29999);
-SELECT fav_remove('seen', '1', ARRAY[1]);
+SELECT seen_remove(1, ARRAY[1]);
 SELECT found(1, 1, 1), found(1, 2, 29998);
-SELECT fav_remove('seen', '1', (SELECT array_agg(n) FROM generate_series(1, 1000) n));
+SELECT seen_remove(1, (SELECT array_agg(n) FROM generate_series(1, 1000) n));
 SELECT found(1, 1, 1000), found(1, 1001, 29998);
 -- removing again, or from a user without a filter, changes nothing
-SELECT fav_remove('seen', '1', ARRAY[5, 6, 7]), fav_remove('seen', '4711', ARRAY[5]), fav_remove('seen', '1', ARRAY[]::int[]), fav_remove('seen', '1', ARRAY[NULL::int]);
+SELECT seen_remove(1, ARRAY[5, 6, 7]), seen_remove(4711, ARRAY[5]), seen_remove(1, ARRAY[]::int[]), seen_remove(1, ARRAY[NULL::int]);
 SELECT found(1, 1, 1000), found(1, 1001, 29998), (SELECT count(*) FROM seen_fav WHERE user_id = 4711);
 -- through all levels
 DO $$
 BEGIN
 	FOR i IN 1 .. 100 LOOP
 		INSERT INTO seen SELECT 1, 100000 + n FROM generate_series(40 * i - 39, 40 * i) n;
-		PERFORM fav_remove('seen', '1', (SELECT array_agg(100000 + n) FROM generate_series(40 * i - 39, 40 * i - 20) n));
-		PERFORM fav_remove('seen', '1', (SELECT array_agg(1000 + n) FROM generate_series(40 * i - 39, 40 * i) n));
+		PERFORM seen_remove(1, (SELECT array_agg(100000 + n) FROM generate_series(40 * i - 39, 40 * i - 20) n));
+		PERFORM seen_remove(1, (SELECT array_agg(1000 + n) FROM generate_series(40 * i - 39, 40 * i) n));
 	END LOOP;
 END $$;
 SELECT found(1, 5001, 29998), (SELECT count(*) FROM generate_series(1, 4000) n, seen_fav f WHERE user_id = 1
@@ -206,7 +206,7 @@ SELECT found(1, 1, 5000) < 100 AS removed, (SELECT count(*) FROM generate_series
 	AND (n - 1) % 40 < 20 AND fav_contains(filter, 100000 + n)) < 100 AS removed;
 -- removed and added again within one transaction
 BEGIN;
-SELECT fav_remove('seen', '1', ARRAY[29000]);
+SELECT seen_remove(1, ARRAY[29000]);
 SAVEPOINT s;
 INSERT INTO seen VALUES (1, 29000);
 SELECT found(1, 29000, 29000);
@@ -218,14 +218,14 @@ SELECT found(1, 29000, 29000);
 -- exclude: also what was never added, and for good
 CREATE TEMP TABLE errors AS SELECT n FROM generate_series(200001, 260000) n, seen_fav WHERE user_id = 1 AND fav_contains(filter, n);
 SELECT count(*) > 20 AS some FROM errors;
-SELECT fav_remove('seen', '1', (SELECT array_agg(n) FROM errors), exclude => true);
+SELECT seen_remove(1, (SELECT array_agg(n) FROM errors), exclude => true);
 SELECT count(*) FROM errors, seen_fav WHERE user_id = 1 AND fav_contains(filter, n);
 INSERT INTO seen SELECT 1, n FROM generate_series(30001, 40000) n;
 SELECT count(*) FROM errors, seen_fav WHERE user_id = 1 AND fav_contains(filter, n);
 SELECT found(1, 5001, 29998), found(1, 30001, 40000);
 INSERT INTO seen SELECT 1, n FROM errors;
 SELECT count(*) FROM errors, seen_fav WHERE user_id = 1 AND NOT fav_contains(filter, n);
-SELECT fav_remove('seen', '11', ARRAY[1, 2], true);
+SELECT seen_remove(11, ARRAY[1, 2], true);
 SELECT found(11, 1, 2);
 INSERT INTO seen VALUES (11, 2);
 SELECT found(11, 1, 1), found(11, 2, 2);
@@ -234,22 +234,26 @@ SELECT found(11, 1, 1), found(11, 2, 2);
 CREATE TABLE again(k int, e bigint);
 SELECT fav_sink('again', 'k', 'e', error_rate => 0.000001);
 INSERT INTO again SELECT 1, n FROM generate_series(1, 20000) n;
-SELECT fav_remove('again', '1', ARRAY[30001, 30002], exclude => true);
+SELECT again_remove(1, ARRAY[30001, 30002], exclude => true);
 INSERT INTO again SELECT 1, n FROM generate_series(20001, 20200) n;
 INSERT INTO again SELECT 1, n FROM generate_series(30001, 30200) n;
 SELECT count(*) AS missing FROM generate_series(30001, 30200) n WHERE NOT fav_contains((SELECT filter FROM again_fav WHERE k = 1), n);
 SELECT fav_detach('again');
 
--- errors of fav_remove
-SELECT fav_remove('seen', '1', ARRAY['x']);
-SELECT fav_remove('seen', 'x', ARRAY[1]);
-SELECT fav_remove('seen', NULL, ARRAY[1]);
-SELECT fav_remove('log', '1', ARRAY[1]);
+-- errors of <sink>_remove and of what it calls
+SELECT seen_remove(1, ARRAY['x']);
+SELECT seen_remove('x', ARRAY[1]);
+SELECT seen_remove(NULL, ARRAY[1]);
+SELECT fav_sink_remove('log', ROW(1::bigint), ARRAY[1]::bigint[], false);
+SELECT fav_sink_add('seen_fav_levels', ROW(1::bigint), ARRAY['x']);
+SELECT fav_sink_add(4711::regclass, ROW(1), ARRAY['x']);
+SELECT fav_sink_add(NULL, ROW(1), ARRAY['x']);
+SELECT seen_remove(1, ARRAY[1], NULL);
 CREATE TABLE pairs(a bigint, b bigint, PRIMARY KEY (a, b));
 SELECT fav_attach('pairs', 'a', 'b');
-SELECT fav_remove('pairs', '1', ARRAY[1]);
+SELECT fav_sink_remove('pairs_fav_levels', ROW(1::bigint), ARRAY[1]::bigint[], false);
 -- of smaller integers
-SELECT fav_remove('seen', '2', ARRAY[7::smallint]), fav_remove('seen', '2', ARRAY[8::bigint]);
+SELECT seen_remove(2, ARRAY[7::smallint]), seen_remove(2, ARRAY[8::bigint]);
 SELECT found(2, 7, 8);
 
 -- Renaming changes nothing.
@@ -257,7 +261,7 @@ ALTER TABLE seen RENAME TO viewed;
 ALTER TABLE viewed RENAME user_id TO reader;
 ALTER TABLE viewed RENAME post_id TO article;
 INSERT INTO viewed VALUES (12, 1);
-SELECT fav_remove('viewed', '2', ARRAY[9]);
+SELECT seen_remove('2', ARRAY[9]);
 SELECT count(*) FROM seen_fav WHERE user_id = 12 AND fav_contains(filter, 1);
 ALTER TABLE viewed RENAME TO seen;
 ALTER TABLE seen DROP COLUMN article;
@@ -289,8 +293,8 @@ INSERT INTO texts VALUES ('a', 'x'), ('a', 'y'), ('b', repeat('long', 5000));
 INSERT INTO uuids SELECT md5('1')::uuid, md5(n::text)::uuid FROM generate_series(1, 200) n;
 INSERT INTO bytes VALUES (1, '\x00'), (1, '\x0001'), (2, '');
 INSERT INTO small VALUES ('2026-01-01', 1), ('2026-01-01', -1), ('2026-01-02', 2);
-SELECT fav_remove('texts', 'a', ARRAY['x']), fav_remove('uuids', md5('1'), ARRAY[md5('7')::uuid]),
-	fav_remove('bytes', '1', ARRAY['\x00'::bytea]), fav_remove('small', '2026-01-01', ARRAY[1]);
+SELECT texts_remove('a', ARRAY['x']), uuids_remove(md5('1')::uuid, ARRAY[md5('7')::uuid]),
+	bytes_remove(1, ARRAY['\x00'::bytea]), small_remove('2026-01-01', ARRAY[1]);
 SELECT k, fav_contains(filter, 'x'), fav_contains(filter, 'y'), fav_contains(filter, repeat('long', 5000)) FROM texts_fav ORDER BY k;
 SELECT count(*) FROM uuids_fav, generate_series(1, 200) n WHERE fav_contains(filter, md5(n::text)::uuid);
 SELECT k, fav_contains(filter, '\x00'::bytea), fav_contains(filter, '\x0001'::bytea), fav_contains(filter, ''::bytea) FROM bytes_fav ORDER BY k;

@@ -12,8 +12,36 @@ ALTER TABLE seen DROP CONSTRAINT positive;
 ALTER TABLE seen ADD CONSTRAINT of_user FOREIGN KEY (user_id) REFERENCES users;
 SELECT fav_sink('seen', 'user_id', 'post_id');
 ALTER TABLE seen DROP CONSTRAINT of_user;
--- Triggers that would not fire
+ALTER TABLE seen ADD CONSTRAINT one_by_one EXCLUDE USING btree (user_id WITH =, post_id WITH =);
+SELECT fav_sink('seen', 'user_id', 'post_id');
+ALTER TABLE seen DROP CONSTRAINT one_by_one;
+-- Unique indexes that demand more than a sink does, which has each pair once
+ALTER TABLE seen ADD CONSTRAINT single UNIQUE (post_id) DEFERRABLE INITIALLY DEFERRED;
+SELECT fav_sink('seen', 'user_id', 'post_id');
+ALTER TABLE seen DROP CONSTRAINT single, ADD CONSTRAINT single UNIQUE (user_id, at);
+SELECT fav_sink('seen', 'user_id', 'post_id');
+ALTER TABLE seen DROP CONSTRAINT single;
+CREATE UNIQUE INDEX single ON seen((post_id % 10));
+SELECT fav_sink('seen', 'user_id', 'post_id');
+DROP INDEX single;
+CREATE UNIQUE INDEX single ON seen(user_id) WHERE post_id = 1;
+SELECT fav_sink('seen', 'user_id', 'post_id');
+DROP INDEX single;
+-- Generated columns, which are not computed
+ALTER TABLE seen ADD twice bigint GENERATED ALWAYS AS (nullif(post_id, 7) * 2) STORED NOT NULL;
+SELECT fav_sink('seen', 'user_id', 'post_id');
+CREATE DOMAIN even AS bigint CHECK (VALUE % 4 = 0);
+ALTER TABLE seen DROP twice, ADD twice even GENERATED ALWAYS AS (post_id * 2) STORED;
+SELECT fav_sink('seen', 'user_id', 'post_id');
+ALTER TABLE seen DROP twice;
+-- Triggers that would not fire, or see nothing
 CREATE TRIGGER later AFTER INSERT ON seen FOR EACH ROW EXECUTE FUNCTION pass();
+SELECT fav_sink('seen', 'user_id', 'post_id');
+DROP TRIGGER later ON seen;
+CREATE CONSTRAINT TRIGGER later AFTER INSERT ON seen DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pass();
+SELECT fav_sink('seen', 'user_id', 'post_id');
+DROP TRIGGER later ON seen;
+CREATE TRIGGER later AFTER INSERT ON seen REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION pass();
 SELECT fav_sink('seen', 'user_id', 'post_id');
 DROP TRIGGER later ON seen;
 CREATE TRIGGER zzz BEFORE INSERT OR UPDATE ON seen FOR EACH ROW EXECUTE FUNCTION pass();
@@ -60,6 +88,12 @@ ALTER TABLE seen DROP CONSTRAINT positive;
 ALTER TABLE seen ADD CONSTRAINT of_user FOREIGN KEY (user_id) REFERENCES users;
 INSERT INTO seen VALUES (1, 2);
 ALTER TABLE seen DROP CONSTRAINT of_user;
+ALTER TABLE seen ADD CONSTRAINT one_by_one EXCLUDE USING btree (post_id WITH =);
+INSERT INTO seen VALUES (1, 2);
+ALTER TABLE seen DROP CONSTRAINT one_by_one, ADD CONSTRAINT single UNIQUE (post_id);
+INSERT INTO seen VALUES (1, 2);
+SELECT active FROM fav_attachments;
+ALTER TABLE seen DROP CONSTRAINT single;
 CREATE TRIGGER later AFTER INSERT ON seen FOR EACH ROW EXECUTE FUNCTION pass();
 INSERT INTO seen VALUES (1, 2);
 DROP TRIGGER later ON seen;
@@ -84,17 +118,21 @@ SELECT active FROM fav_attachments;
 SELECT array_agg(n) FROM seen_fav, generate_series(0, 100) n WHERE fav_contains(filter, n);
 SELECT count(*) FROM seen;
 
--- What works: unique and exclusion constraints (there is nothing to conflict with), statement
--- triggers, BEFORE triggers with earlier names, rules, views, being a child, identity columns
-ALTER TABLE seen ADD UNIQUE (post_id), ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	ADD COLUMN twice bigint GENERATED ALWAYS AS (post_id * 2) STORED;
+-- What works: unique indexes on key and element, or on columns that are thrown away, statement
+-- triggers, BEFORE triggers with earlier names, rules, views, being a child, identity columns,
+-- domains, generated columns
+ALTER TABLE seen ADD UNIQUE (post_id, user_id), ADD UNIQUE (user_id, at, post_id), ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	ADD COLUMN twice bigint GENERATED ALWAYS AS (post_id * 2) STORED, ADD COLUMN other even;
+INSERT INTO seen VALUES (3, 1) ON CONFLICT DO NOTHING;
+INSERT INTO seen VALUES (3, 1) ON CONFLICT (user_id, post_id) DO NOTHING;
+INSERT INTO seen(user_id, post_id, other) VALUES (3, 10, 1);
 INSERT INTO v VALUES (3, 1), (4, 1), (4, 1);
 SELECT user_id FROM seen_fav WHERE fav_contains(filter, 1) ORDER BY 1;
 CREATE RULE also AS ON INSERT TO seen DO ALSO INSERT INTO users VALUES (NEW.user_id);
 INSERT INTO seen VALUES (5, 1);
 SELECT id FROM users;
 DROP RULE also ON seen;
-CREATE RULE instead AS ON DELETE TO seen DO INSTEAD SELECT fav_remove('seen', OLD.user_id::text, ARRAY[OLD.post_id]);
+CREATE RULE instead AS ON DELETE TO seen DO INSTEAD SELECT seen_remove(OLD.user_id, ARRAY[OLD.post_id]);
 DELETE FROM seen;
 DROP RULE instead ON seen;
 CREATE TABLE general(user_id bigint, post_id bigint, at timestamptz);
@@ -119,7 +157,7 @@ SELECT fav_count(filter) FROM faint_fav;
 CREATE FUNCTION forget_all(u bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
 	BEGIN
-		PERFORM fav_remove('seen', u::text, ARRAY[1]);
+		PERFORM seen_remove(u, ARRAY[1]);
 	EXCEPTION WHEN object_in_use THEN
 		RAISE WARNING '%', SQLERRM;
 	END;
@@ -128,7 +166,7 @@ END $$;
 INSERT INTO seen SELECT forget_all(u), u FROM generate_series(20, 22) u;
 SELECT user_id, fav_contains(filter, user_id) FROM seen_fav WHERE user_id >= 20 ORDER BY 1;
 
--- Rights: who may insert needs nothing else, fav_remove needs DELETE, TRUNCATE its own.
+-- Rights: who may insert needs nothing else, also to call <sink>_add; <sink>_remove needs DELETE, TRUNCATE its own.
 CREATE ROLE sink_owner;
 CREATE ROLE sink_writer;
 GRANT USAGE, CREATE ON SCHEMA public TO sink_owner;
@@ -142,13 +180,13 @@ SET ROLE sink_writer;
 INSERT INTO mine VALUES (1, 1), (1, 2), (1, 3);
 SELECT * FROM mine_fav;
 UPDATE mine_fav_levels SET log1 = NULL;
-SELECT fav_remove('mine', '1', ARRAY[1]);
+SELECT mine_remove(1, ARRAY[1]);
 SELECT fav_detach('mine');
 TRUNCATE mine;
 RESET ROLE;
 GRANT DELETE ON mine TO sink_writer;
 SET ROLE sink_writer;
-SELECT fav_remove('mine', '1', ARRAY[1]);
+SELECT mine_remove(1, ARRAY[1]);
 RESET ROLE;
 SELECT fav_contains(filter, 1), fav_contains(filter, 2) FROM mine_fav;
 -- a trigger of the owner's levels table runs as the owner
@@ -157,7 +195,7 @@ SET ROLE sink_owner;
 CREATE TRIGGER who BEFORE UPDATE ON mine_fav_levels FOR EACH ROW EXECUTE FUNCTION who();
 SET ROLE sink_writer;
 INSERT INTO mine VALUES (1, 4);
-SELECT fav_remove('mine', '1', ARRAY[2]);
+SELECT mine_remove(1, ARRAY[2]);
 RESET ROLE;
 -- one that drops the write is an error
 CREATE OR REPLACE FUNCTION who() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
@@ -185,6 +223,7 @@ INSERT INTO mine SELECT 1, generate_series(1, 200);
 SELECT count(*) FROM mine_fav, generate_series(1, 200) n WHERE fav_contains(filter, n);
 
 DROP TABLE seen, seen_fav_levels, mine, mine_fav_levels, faint, faint_fav_levels, forged, users, parts, general, generated CASCADE;
+DROP DOMAIN even;
 DROP FUNCTION pass, who, forget_all;
 DROP OWNED BY sink_owner, sink_writer;
 DROP ROLE sink_owner, sink_writer;

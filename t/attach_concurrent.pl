@@ -1,7 +1,8 @@
 
 # Random statements in several sessions at once, on sources with and without a unique key
-# and on partitions, with filters of their own for each key and with filters that keys share: READ COMMITTED and REPEATABLE READ, savepoints, two-phase commit,
-# TRUNCATE of a partition, and all the while one session that rebuilds and verifies.
+# and on partitions, with filters of their own for each key and with filters that keys share:
+# READ COMMITTED and REPEATABLE READ, savepoints, two-phase commit, TRUNCATE, and all the while
+# sessions that rebuild and verify, and sessions that read: in every snapshot <name>_has is EXISTS.
 # Afterwards filter and source have to be equal.
 
 use strict;
@@ -101,6 +102,8 @@ BEGIN
 		END;
 	WHEN kind = 13 AND source = 'parts' AND random() < 0.1 THEN
 		TRUNCATE parts_rest;
+	WHEN kind = 13 AND source = 'parts' AND random() < 0.02 THEN
+		TRUNCATE parts;
 	WHEN kind = 13 AND random() < 0.1 THEN
 		PERFORM fav_rebuild(source::regclass, a::text, (source || '_fav')::name);
 	ELSE
@@ -146,7 +149,48 @@ else
 	$node->safe_psql('postgres', 'CREATE FUNCTION merging(source text) RETURNS void LANGUAGE sql AS $$ $$');
 }
 
+# The attachments: name, source, error rate, and how many keys share a filter
+my @attachments = (
+	[ 'uniq', 'uniq', 0.01 ], [ 'uniq_again', 'uniq', 0.001 ], [ 'uniq_shared', 'uniq', 0.01, 4 ],
+	[ 'dups', 'dups', 0.01 ],
+	[ 'parts', 'parts', 0.01 ], [ 'parts_shared', 'parts', 0.000001, 6 ],
+	[ 'single', 'single', 0.000001 ], [ 'single_shared', 'single', 0.000001, 7 ]);
+
+# The sessions that read, each statement in one snapshot: the key is a parameter, from a row, and
+# from outside.  Nobody has the keys 0 and 21.
+$node->safe_psql('postgres', 'CREATE TABLE wrong (name text, shape text, k int, e bigint, here boolean); CREATE SEQUENCE looks');
+foreach my $which (@attachments)
+{
+	my ($name, $source) = @$which;
+	my $type = $source eq 'dups' ? 'text' : 'bigint';
+	my $exists = sub { my ($key) = @_; return "EXISTS (SELECT FROM $source s WHERE s.k = $key AND s.e = d.e::$type)"; };
+	my $grid = 'generate_series(0, 21) u, generate_series(0, 63, 7) e';
+
+	$node->safe_psql(
+		'postgres', qq{
+CREATE FUNCTION look_$name() RETURNS bigint LANGUAGE plpgsql AS \$\$
+DECLARE
+	key int := any_key();
+BEGIN
+	INSERT INTO wrong SELECT '$name', 'parameter', key, e, here
+	FROM (SELECT e, ${name}_has(key, e::$type) AS h, @{[ $exists->('key') ]} AS here FROM generate_series(0, size(key), 1 + size(key) / 100) d(e)) q
+	WHERE h IS DISTINCT FROM here;
+	INSERT INTO wrong SELECT '$name', 'row', u, e, here
+	FROM (SELECT u, e, ${name}_has(u, e::$type) AS h, @{[ $exists->('u') ]} AS here FROM (SELECT * FROM $grid) d) q
+	WHERE h IS DISTINCT FROM here;
+	INSERT INTO wrong SELECT '$name', 'outside', u, e, here
+	FROM generate_series(0, 21) u, LATERAL (SELECT e, ${name}_has(u, e::$type) AS h, @{[ $exists->('u') ]} AS here FROM generate_series(0, 63, 7) d(e) OFFSET 0) q
+	WHERE h IS DISTINCT FROM here;
+	RETURN nextval('looks');
+EXCEPTION
+	WHEN deadlock_detected THEN RETURN NULL;
+END \$\$});
+}
+my $look = join('', map { "SELECT look_$_->[0]();\n" } @attachments);
+
 my %script = (
+	look => $look,
+	look_again => "BEGIN ISOLATION LEVEL REPEATABLE READ;\n$look\\sleep 20 ms\n$look${look}END;\n",
 	plain => qq{
 SELECT statement('uniq', true);
 SELECT statement('dups', true);
@@ -205,6 +249,19 @@ SET work_mem = '64kB';
 INSERT INTO single SELECT k, 10000 + 1000 * :client_id + e FROM generate_series(1, 20) k, generate_series(1, 200) e ORDER BY random();
 DELETE FROM single WHERE e BETWEEN 10000 + 1000 * :client_id AND 10999 + 1000 * :client_id;
 },
+	# one after the other, because a builder waits for writers
+	build => q{
+\set which random(1, 4)
+\if :which = 1
+CALL fav_build('uniq', 'uniq_again', rebuild => true);
+\elif :which = 2
+CALL fav_build('parts', 'parts', rebuild => true);
+\elif :which = 3
+CALL fav_build('parts', 'parts_shared', rebuild => true);
+\else
+CALL fav_build('dups', rebuild => true);
+\endif
+},
 	mend => q{
 SELECT fav_rebuild('single', name => 'single_fav');
 SELECT fav_rebuild('single', name => 'single_shared');
@@ -225,7 +282,7 @@ foreach my $name (sort keys %script)
 	$script{$name} = $node->basedir . "/$name.sql";
 }
 
-my ($out1, $err1, $out2, $err2, $out3, $err3) = ('') x 6;
+my ($out1, $err1, $out2, $err2, $out3, $err3, $out4, $err4, $out5, $err5) = ('') x 10;
 my @common = ('pgbench', '-n', '-h', $node->host, '-p', $node->port, '-T', $seconds, "--random-seed=$seed");
 my @repeat = $can_repeat ? '--max-tries=100' : ();
 my $one = run_in_background(
@@ -235,26 +292,30 @@ my $one = run_in_background(
 	], \$out1, \$err1);
 my $two = run_in_background([ @common, @repeat, '-c', 1, '-f', $script{mend}, 'postgres' ], \$out2, \$err2);
 my $three = run_in_background([ @common, '-c', 4, '-f', "$script{single}\@3", '-f', "$script{bulk}\@1", 'postgres' ], \$out3, \$err3);
+my $four = run_in_background([ @common, '-c', 3, '-f', "$script{look}\@2", '-f', "$script{look_again}\@1", 'postgres' ], \$out4, \$err4);
+my $five = $can_repeat ? run_in_background([ @common, @repeat, '-c', 1, '-f', $script{build}, 'postgres' ], \$out5, \$err5) : undef;
 ok($one->finish && $err1 !~ /aborted/, 'random statements') or diag($err1);
 ok($two->finish && $err2 !~ /aborted/, 'rebuilding and verifying all the while') or diag($err2);
 ok($three->finish && $err3 !~ /aborted/ && $out3 !~ /failed transactions: [1-9]/, 'single statements without an error') or diag("$out3$err3");
+ok($four->finish && $err4 !~ /aborted/, 'readers all the while') or diag($err4);
+ok($five->finish && $err5 !~ /aborted/, 'fav_build all the while') or diag($err5) if $five;
 my ($transactions) = $out1 =~ /actually processed: (\d+)/;
 my $looks = $node->safe_psql('postgres', 'SELECT count(*) FROM verified');
 note("$transactions transactions, $looks looks");
 cmp_ok($transactions, '>', 50, 'there were some');
 cmp_ok($looks, '>', 0, 'and the filters were verified meanwhile');
+my $reads = $node->safe_psql('postgres', 'SELECT last_value FROM looks');
+figures("$reads comparisons of grids while others wrote");
+cmp_ok($reads, '>', 2 * @attachments, 'and read');
+is($node->safe_psql('postgres', 'SELECT name, shape, count(*), min((k, e, here)::text) FROM wrong GROUP BY 1, 2'), '', 'in every snapshot _has was EXISTS');
 # TRUNCATE empties a partition for older snapshots, too, but these still see the old filters.
 is($node->safe_psql('postgres', q{SELECT * FROM verified WHERE missing > 0 OR (stale > 0 AND source <> 'parts') LIMIT 5}),
 	'', 'nothing was missing or stale at any time');
 
-my @attachments = (
-	[ 'uniq', 'uniq_fav', 0.01 ], [ 'uniq', 'uniq_again', 0.001 ], [ 'uniq', 'uniq_shared', 0.01, 4 ],
-	[ 'dups', 'dups_fav', 0.01 ],
-	[ 'parts', 'parts_fav', 0.01 ], [ 'parts', 'parts_shared', 0.000001, 6 ],
-	[ 'single', 'single_fav', 0.000001 ], [ 'single', 'single_shared', 0.000001, 7 ]);
 foreach my $which (@attachments)
 {
-	my ($source, $view, $rate, $share) = @$which;
+	my ($name, $source, $rate, $share) = @$which;
+	my $view = "${name}_fav";
 	my $column = $share ? 'k_group' : 'k';
 	my $key = $share ? "fav_group(p.k, $share)" : 'p.k';
 	my $probe = $share ? 'p.k, p.e' : 'p.e';
@@ -265,7 +326,7 @@ foreach my $which (@attachments)
 	is("$missing|$stale", '0|0', "$view: fav_verify finds nothing missing and nothing stale");
 	cmp_ok($positives, '<=', $rate * 1.5, "$view: false positives within the rate");
 
-	# Every pair of the source, and every pair of the small keys, read in both ways.  The filters of
+	# Every pair of the source, and every pair of the small keys, read in all ways.  The filters of
 	# small keys that share them have false positives, unless the rate is very small.
 	my $smallest = $view eq 'uniq_shared' ? 21 : 4;
 	is( $node->safe_psql(
@@ -274,10 +335,10 @@ WITH pairs AS (SELECT k, e::$type AS e FROM generate_series($smallest, 20) k, ge
 answers AS (
 	SELECT p.k, p.e, EXISTS (SELECT FROM $source s WHERE s.k = p.k AND s.e = p.e) AS here,
 		coalesce(fav_contains((SELECT filter FROM $view v WHERE v.$column = $key), $probe), false) AS in_filter,
-		coalesce(fav_contains(h, $probe), false) AS in_levels
+		coalesce(fav_probe(h.base, h.middle, h.recent, $probe), false) AS in_levels, ${name}_has(p.k, p.e) AS has
 	FROM pairs p LEFT JOIN ${view}_levels h ON h.$column = $key)
-SELECT format('key %s, element %s: source %s, filter %s, levels %s', k, e, here, in_filter, in_levels)
-FROM answers WHERE in_filter <> here OR in_levels <> here LIMIT 10}), '', "$view: filter and source are equal");
+SELECT format('key %s, element %s: source %s, filter %s, levels %s, has %s', k, e, here, in_filter, in_levels, has)
+FROM answers WHERE in_filter <> here OR in_levels <> here OR has IS DISTINCT FROM here LIMIT 10}), '', "$view: filter, ${name}_has and source are equal");
 }
 # A rebuild creates the statement trigger of a partition that was created later.
 $node->safe_psql('postgres', q{SELECT fav_rebuild('parts', name => 'parts_fav'), fav_rebuild('parts', name => 'parts_shared')});

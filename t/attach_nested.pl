@@ -1,7 +1,9 @@
 
 # Random statements of every kind in one session, on attached sources of every shape,
-# with triggers that change the sources from within.  The test compares filter and source
-# element by element, in both directions, after every statement.
+# with triggers that change the sources from within.  After every statement the test compares
+# filter and source element by element, in both directions, and <name>_has with EXISTS: for all
+# elements of the keys that changed, and for a grid of keys and elements in several shapes of
+# query.
 #
 # The sources form three groups.  A statement, its triggers and its cascades stay within
 # one group, so a comparison need not look at the others:
@@ -88,9 +90,9 @@ push @{ $group{ $source{$_}{group} } }, $_ foreach @sources;
 # What is attached: a name, its source, its key column, the domain of its pairs, and how many
 # keys share a filter.
 my @attachments = map { { name => $_, view => "${_}_fav", source => $_, column => 'k', key => $source{$_}{key}, domain => "${_}_domain" } } @sources;
-push @attachments, { name => 'by_note', view => 'by_note', source => 'dups', column => 'note', key => 'int', domain => 'note_domain' };
+push @attachments, { name => 'by_note', view => 'by_note_fav', source => 'dups', column => 'note', key => 'int', domain => 'note_domain' };
 my %share = (uniq => 3, parts => 5, likes => 7, hides => 4);
-push @attachments, { name => "${_}_shared", view => "${_}_shared", source => $_, column => 'k', key => 'bigint', domain => "${_}_domain", share => $share{$_} } foreach sort keys %share;
+push @attachments, { name => "${_}_shared", view => "${_}_shared_fav", source => $_, column => 'k', key => 'bigint', domain => "${_}_domain", share => $share{$_} } foreach sort keys %share;
 
 # Number i as a key or an element of each type, in SQL and as COPY reads it.  Text is long,
 # so that a statement of some hundred rows collects more than the smallest work_mem.
@@ -115,7 +117,7 @@ my $caught = q{EXCEPTION WHEN SQLSTATE 'P0099' OR integrity_constraint_violation
 	OR triggered_data_change_violation OR object_in_use THEN PERFORM let_pass(SQLERRM);};
 my $expected = qr/ERROR:[ ]{2}(P0099|38000|23...|53400|21000|27000|55006|25P02|3B001|
 	38000:[ ](duplicate[ ]key|new[ ]row|insert[ ]or[ ]update|null[ ]value|tuple[ ]to[ ]be|cannot[ ]TRUNCATE))/x;
-my $of_filters = 'fav|levels|filter';
+my $of_filters = 'fav|levels|filter|_has';
 
 my $schema = q{
 CREATE TABLE users (id int PRIMARY KEY);
@@ -307,7 +309,7 @@ sub statements_on_source
 	my ($other) = grep { $_ ne $s } reverse @{ $group{ $source{$s}{group} } };
 	my @list = (
 		(map { "SELECT fav_rebuild('$s', name => '$_')" } views_of($s)),
-		(map { "SELECT fav_rebuild('$s', ${s}_k({a})::text, '$_')" } grep { $_ ne 'by_note' } views_of($s)),
+		(map { "SELECT fav_rebuild('$s', ${s}_k({a})::text, '$_')" } grep { $_ ne 'by_note_fav' } views_of($s)),
 		"SELECT nested('$s', {n}) FROM generate_series(1, 3)");
 
 	# Few of these are TRUNCATE, or the sources would be empty most of the time.
@@ -475,13 +477,17 @@ foreach my $t (qw(users posts))
 # The comparison
 # ---------------------------------------------------------------------------------------
 
-# A filter depends on its row in the levels table alone.  So a comparison skips it if neither
-# the pairs of its keys nor its levels changed since the last one.  It reports
+# A filter depends on its row in the levels table alone.  So a comparison of filters skips it if
+# neither the pairs of its keys nor its levels changed since the last one.  It reports
 #   missing  the source has the pair, and the filter or the levels do not report it
 #   stale    the source does not have the pair, but it is reported, although the key has a
 #            small domain, or the source had the pair in the last comparison, or only one
-#            of the two ways to read reports it
+#            of view and levels reports it
 #   false    any other pair that is reported and that the source does not have
+#   wrong    <name>_has, which is exact, is not what EXISTS is
+#
+# The grid has all keys, one that no pair has, and NULL, and for each of them the same elements:
+# present and absent ones, one outside of the domain, and NULL.
 foreach my $attachment (@attachments)
 {
 	my ($name, $view, $s, $k, $domain, $share) = @$attachment{qw(name view source column domain share)};
@@ -493,13 +499,20 @@ foreach my $attachment (@attachments)
 	my $domain_key = $share ? "fav_group(k, $share)" : 'k';
 	my $probe = $share ? 'd.k, d.e' : 'd.e';
 	my $pair_hash = $share ? "hashint8extended($k, e)" : "$hash{$element}(e, 0)";
+	my $number = $name eq 'by_note' ? 'i' : "${s}_k(i)";
+	my $key_type = $name eq 'by_note' ? 'int' : $source{$s}{key};
+	# Each look-up in a source without an index reads all of it.
+	my $grid = $s eq 'dups' ? '0, 41, 100, NULL' : "0, 1, 3, 8, 20, 41, 59, 100, $source{$s}{large}, NULL";
+	my $last_key = $name eq 'by_note' ? 4 : $keys;
+	my $answer = sub { my ($key, $e) = @_; return "string_agg(${name}_has($key, $e)::text, ' ' ORDER BY i)"; };
 
 	$schema .= qq{
 CREATE TABLE before_$name (k $attachment->{key} PRIMARY KEY, source numeric, levels bigint, pairs text[]);
-CREATE FUNCTION compare_$name(number int) RETURNS int LANGUAGE plpgsql SET work_mem = '32MB' SET enable_nestloop = off AS \$\$
+CREATE FUNCTION compare_filters_$name(number int) RETURNS int LANGUAGE plpgsql SET work_mem = '32MB' SET enable_nestloop = off AS \$\$
 DECLARE
 	r record;
 	x record;
+	key $key_type;
 	bad int := 0;
 	what text;
 BEGIN
@@ -514,7 +527,7 @@ BEGIN
 			SELECT * FROM (
 				SELECT d.k, d.e, s.e IS NOT NULL AS here,
 					coalesce(fav_contains((SELECT filter FROM $view WHERE $levels_key = r.k), $probe), false) AS in_filter,
-					coalesce(fav_contains(h, $probe), false) AS in_levels
+					coalesce(fav_probe(h.base, h.middle, h.recent, $probe), false) AS in_levels
 				FROM (SELECT k, e FROM $domain WHERE $domain_key = r.k UNION SELECT $k, e FROM $s WHERE $filter_key = r.k AND e IS NOT NULL) d
 				LEFT JOIN (SELECT DISTINCT $k AS k, e FROM $s WHERE $filter_key = r.k) s ON s.k = d.k AND s.e = d.e
 				LEFT JOIN ${view}_levels h ON h.$levels_key = r.k) c
@@ -527,11 +540,55 @@ BEGIN
 				what, number, x.k, x.e, x.here, x.in_filter, x.in_levels;
 			bad := bad + (what <> 'false')::int;
 		END LOOP;
+		FOR key IN SELECT k FROM $domain WHERE $domain_key = r.k UNION SELECT $k FROM $s WHERE $filter_key = r.k
+		LOOP
+			FOR x IN
+				SELECT d.e, s.e IS NOT NULL AS here
+				FROM (SELECT e FROM $domain WHERE k = key UNION SELECT e FROM $s WHERE $k = key AND e IS NOT NULL) d
+				LEFT JOIN (SELECT DISTINCT e FROM $s WHERE $k = key) s ON s.e = d.e
+				WHERE ${name}_has(key, d.e) IS DISTINCT FROM (s.e IS NOT NULL) LIMIT 10
+			LOOP
+				RAISE WARNING 'wrong in $name after statement %: key %, element %, source %', number, key, x.e, x.here;
+				bad := bad + 1;
+			END LOOP;
+		END LOOP;
 		INSERT INTO before_$name VALUES (r.k, r.source, r.levels, ARRAY(SELECT DISTINCT concat($k, ':', e) FROM $s WHERE $filter_key = r.k AND e IS NOT NULL))
 		ON CONFLICT (k) DO UPDATE SET source = excluded.source, levels = excluded.levels, pairs = excluded.pairs;
 	END LOOP;
 	RETURN bad;
 END \$\$;
+
+CREATE TABLE keys_$name AS SELECT i, CASE WHEN i <= $last_key + 1 THEN $number END AS k FROM generate_series(0, $last_key + 2) i;
+CREATE TABLE elements_$name AS SELECT i, ${s}_e(i) AS e FROM unnest('{$grid}'::int[]) i;
+-- The key is a parameter, and a constant if the plan is a custom one.
+CREATE FUNCTION answers_generic_$name(key $key_type) RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS
+	\$\$ BEGIN RETURN (SELECT @{[ $answer->('key', 'e') ]} FROM elements_$name); END \$\$;
+CREATE FUNCTION answers_custom_$name(key $key_type) RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS
+	\$\$ BEGIN RETURN (SELECT @{[ $answer->('key', 'e') ]} FROM elements_$name); END \$\$;
+CREATE FUNCTION compare_grid_$name(number int) RETURNS int LANGUAGE plpgsql AS \$\$
+DECLARE
+	x record;
+	bad int := 0;
+BEGIN
+	FOR x IN
+		SELECT * FROM (
+			SELECT u.k,
+				(SELECT string_agg((EXISTS (SELECT FROM $s s WHERE s.$k = u.k AND s.e = d.e))::text, ' ' ORDER BY i) FROM elements_$name d) AS expected,
+				from_row.answers AS from_row,
+				(SELECT @{[ $answer->('u.k', 'd.e') ]} FROM elements_$name d) AS from_outside,
+				answers_generic_$name(u.k) AS generic,
+				CASE WHEN (u.i + number) % 5 = 0 THEN answers_custom_$name(u.k) END AS custom
+			FROM keys_$name u
+			JOIN (SELECT k.i, string_agg(${name}_has(k.k, d.e)::text, ' ' ORDER BY d.i) AS answers FROM keys_$name k, elements_$name d GROUP BY k.i) from_row USING (i)) q
+		WHERE from_row IS DISTINCT FROM expected OR from_outside IS DISTINCT FROM expected OR generic IS DISTINCT FROM expected OR custom <> expected
+	LOOP
+		RAISE WARNING 'wrong in $name after statement %: key %, source %, key from a row %, from outside %, generic plan %, custom plan %',
+			number, x.k, x.expected, x.from_row, x.from_outside, x.generic, x.custom;
+		bad := bad + 1;
+	END LOOP;
+	RETURN bad;
+END \$\$;
+CREATE FUNCTION compare_$name(number int) RETURNS int LANGUAGE sql AS \$\$ SELECT compare_filters_$name(number) + compare_grid_$name(number) \$\$;
 };
 }
 foreach my $g (sort(keys %group), 'all')
@@ -984,7 +1041,7 @@ foreach my $run (0 .. $runs - 1)
 	}
 	foreach my $attachment (@attachments)
 	{
-		my ($base, $middle) = split /\|/, $node->safe_psql('run', "SELECT count(base), count(middle) FROM $attachment->{view}_levels");
+		my ($base, $middle) = split /\|/, $node->safe_psql('run', q{SELECT count(*) FILTER (WHERE base <> '\x01'), count(*) FILTER (WHERE middle <> '\x01') FROM } . " $attachment->{view}_levels");
 		$bases += $base;
 		$middles += $middle;
 	}
@@ -995,8 +1052,8 @@ foreach my $run (0 .. $runs - 1)
 	is( $node->safe_psql('run', q{
 SELECT (SELECT count(*) FROM fav_attachments),
 	(SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE p.proname LIKE 'fav%'),
-	(SELECT count(*) FROM pg_class WHERE relname ~ '_fav|_levels|^[a-z]+_shared$|^by_note' AND relkind IN ('r', 'v')),
-	(SELECT count(*) FROM pg_proc p WHERE proname = 'fav_contains' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))
+	(SELECT count(*) FROM pg_class WHERE relname ~ '_fav|_levels' AND relkind IN ('r', 'v')),
+	(SELECT count(*) FROM pg_proc p WHERE proname ~ '_has$' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))
 }), '0|0|0|0', "seed $seed: fav_detach leaves nothing");
 	$node->safe_psql('postgres', 'DROP DATABASE run');
 	unlink $file;

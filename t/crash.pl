@@ -75,7 +75,7 @@ SELECT hide(1, 1, 20000);
 CREATE TABLE blocks (who bigint, whom bigint, PRIMARY KEY (who, whom));
 INSERT INTO blocks SELECT 1, i FROM generate_series(1, 20000) i;
 SELECT fav_attach('blocks', 'who', 'whom');
-SELECT fav_attach('blocks', 'who', 'whom', share => 10, name => 'shared');
+SELECT fav_attach('blocks', 'who', 'whom', share => 10, name => 'blocks_shared');
 });
 
 # User 1 has a large filter, which all clients change.  The others have small filters.
@@ -139,6 +139,13 @@ my $too_many = q{
 SELECT count(*) > 0.02 * 200 * 3000 FROM users, generate_series(1::bigint, 3000) p
 WHERE fav_contains(hidden, p) AND NOT EXISTS (SELECT FROM pairs WHERE user_id = id AND post_id = p)};
 
+# The attached filters are asked for pairs that are there, and for pairs that are not.
+my $wrong = q{
+SELECT count(*) FROM (
+	SELECT blocks_has(who, whom) AS has, blocks_shared_has(who, whom) AS shared_has, EXISTS (SELECT FROM blocks b WHERE b.who = p.who AND b.whom = p.whom) AS here
+	FROM (SELECT who, whom FROM blocks UNION SELECT u, i FROM generate_series(1, 310, 7) u, generate_series(-200, 2000, 9) i) p) q
+WHERE has IS DISTINCT FROM here OR shared_has IS DISTINCT FROM here};
+
 my ($backends, $postmasters) = (0, 0);
 foreach my $round (1 .. $rounds)
 {
@@ -173,8 +180,9 @@ foreach my $round (1 .. $rounds)
 	is($node->safe_psql('postgres', $missing), '0', "round $round: nothing is missing");
 	is($node->safe_psql('postgres', $recheck), '0', "round $round: nor in whole arrays");
 	is($node->safe_psql('postgres', "SELECT missing, stale, elements > 10000, false_positive_rate < 0.03 FROM fav_verify('blocks', '$_')"),
-		'0|0|t|t', "round $round: nor in the filters that are attached ($_), which have nothing stale") foreach qw(blocks_fav shared);
+		'0|0|t|t', "round $round: nor in the filters that are attached ($_), which have nothing stale") foreach qw(blocks blocks_shared);
 	is($node->safe_psql('postgres', $too_many), 'f', "round $round: what was deleted is gone");
+	is($node->safe_psql('postgres', $wrong), '0', "round $round: blocks_has is EXISTS");
 	$node->safe_psql('postgres', 'VACUUM users; VACUUM blocks_fav_levels; CHECKPOINT') if $round % 3 == 0;
 }
 
@@ -190,11 +198,12 @@ $node->kill9;
 ok(start_again(), 'the postmaster was killed after PREPARE TRANSACTION, the server recovers');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'kept'});
 is( $node->safe_psql('postgres', q{
-SELECT missing, stale FROM fav_verify('blocks', 'blocks_fav');
-SELECT missing, stale FROM fav_verify('blocks', 'shared');
-SELECT fav_contains(l, 1), fav_contains(l, 2) FROM blocks_fav_levels l WHERE who = 301;
-SELECT fav_contains(l, 301, 1), fav_contains(l, 302, 1) FROM shared_levels l WHERE who_group = 30}),
-	"0|0\n0|0\nt|f\nt|f", 'the filters agree with what was committed then');
+SELECT missing, stale FROM fav_verify('blocks', 'blocks');
+SELECT missing, stale FROM fav_verify('blocks', 'blocks_shared');
+SELECT fav_contains(filter, 1), fav_contains(filter, 2) FROM blocks_fav WHERE who = 301;
+SELECT fav_probe(l.base, l.middle, l.recent, 301, 1), fav_probe(l.base, l.middle, l.recent, 302, 1) FROM blocks_shared_fav_levels l WHERE who_group = 30;
+SELECT blocks_has(301, 1), blocks_has(301, 2), blocks_shared_has(301, 1), blocks_shared_has(302, 1)}),
+	"0|0\n0|0\nt|f\nt|f\nt|f|t|f", 'the filters agree with what was committed then');
 
 # All filters pass the full check of input values.
 is( $node->safe_psql('postgres', 'SELECT count(*) FROM users WHERE (hidden::bytea::fav)::bytea <> hidden::bytea'),

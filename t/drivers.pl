@@ -1,9 +1,9 @@
 # Real drivers, used as application developers use them.  However a driver sends a parameter, the
 # result is a right answer or an error.
 #
-# test/drivers has the cases and a program per driver; its README.md describes them.  The test
-# skips a driver that is not installed, with a note that names its package.  It also runs the
-# examples of the documents in other languages.
+# test/drivers has the cases and a program per driver, and in orm/ one per object mapper; its
+# README.md describes them.  The test skips a driver that is not installed, with a note that names
+# its package.  It also runs the examples of the documents in other languages.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ my $classpath = join(':',
 	map { "/usr/share/java/$_.jar" } qw(postgresql scram-client scram-common saslprep stringprep));
 
 # All drivers.  The first of "programs" for which "probe" succeeds runs "script".  An example of
-# the README is put between the two strings of "frame".
+# the README is put between the two strings of "frame"; empty strings if it is a whole program.
 my $php = {
 	package => 'php-cli and php-pgsql',
 	programs => [ ['/usr/bin/php'], ['php'] ],
@@ -53,7 +53,7 @@ my @drivers = (
 		probe => [ '-e', 'require("pg")' ],
 		script => ['node_postgres.js'],
 		language => 'js',
-		frame => [ '(async () => {', 'process.exit() })()' ],
+		frame => [ '', '' ],
 	},
 	{
 		name => 'postgres.js',
@@ -126,6 +126,42 @@ func main() {~,
 		document => 'docs/CLIENTS.md',
 		language => 'python',
 		frame => [ '', '' ],
+		feed => 'orm/sqlalchemy_orm.py',
+	},
+	{
+		name => 'Drizzle',
+		package => 'npm, and with it the packages pg and drizzle-orm',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("drizzle-orm/node-postgres")' ],
+		feed => 'orm/drizzle.js',
+	},
+	{
+		name => 'TypeORM',
+		package => 'npm, and with it the packages pg and typeorm',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("typeorm")' ],
+		feed => 'orm/typeorm.js',
+	},
+	{
+		name => 'Knex',
+		package => 'npm, and with it the packages pg and knex',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("knex")' ],
+		feed => 'orm/knex.js',
+	},
+	{
+		name => 'Sequelize',
+		package => 'npm, and with it the packages pg and sequelize',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("sequelize")' ],
+		feed => 'orm/sequelize.js',
+	},
+	{
+		name => 'Django',
+		package => 'python3-django and python3-psycopg2',
+		programs => [ ['/usr/bin/python3'], ['python3'] ],
+		probe => [ '-c', 'import django, psycopg2' ],
+		feed => 'orm/django_orm.py',
 	},
 	{
 		name => 'Active Record',
@@ -319,7 +355,7 @@ sub test_readme
 	my $language = $driver->{language};
 	my $document = $driver->{document} // 'README.md';
 	my ($example) = slurp_file("$root/$document") =~ /^```$language\n(.*?)^```$/ms;
-	my ($printed) = ($example // '') =~ m{(?://|#) (.*)\n\z};
+	my ($printed) = ($example // '') =~ m{.*(?://|#) ([^\n]*)}s;
 	my ($before, $after) = @{ $driver->{frame} };
 	my $file = PostgreSQL::Test::Utils::tempdir() . "/Readme.$language";
 
@@ -329,13 +365,24 @@ sub test_readme
 	return;
 }
 
-foreach my $driver (@drivers)
+# A mapper hides a post of the feed, reads the feed, and shows the post again.
+sub test_feed
 {
-	$driver->{program} = find_program($driver)
-	  or diag("$driver->{name} is not tested: please install Debian's $driver->{package}");
+	my ($driver) = @_;
+
+	is(run_program([ @{ $driver->{program} }, "$home/$driver->{feed}" ], ''),
+		"43 41\n43 42 41\n", "$driver->{name}: a feed with hidden_posts_has");
+	return;
 }
+
+$_->{program} = find_program($_) foreach @drivers;
+my @missing = grep { !$_->{program} } @drivers;
 @drivers = grep { $_->{program} } @drivers;
 plan skip_all => 'no driver is installed' unless @drivers;
+foreach my $driver (@missing)
+{
+  SKIP: { skip "$driver->{name}: please install Debian's $driver->{package}", 1 }
+}
 
 # JDBC supports TCP only.  Other users of this machine could connect as well, so TCP requires a
 # password.
@@ -384,6 +431,7 @@ foreach my $driver (@drivers)
 	local $ENV{PGCLIENTENCODING} = 'UTF8';
 	test_cases($driver) if $driver->{script};
 	test_readme($driver) if $driver->{language};
+	test_feed($driver) if $driver->{feed};
 }
 
 log_is_clean($node, 'the server has seen ordinary errors only');

@@ -121,13 +121,9 @@ foreach my $rewrite (
 }
 
 # storage, compression, and toast_tuple_target
-my @compressions = ('');
-if ($version >= 140000)
-{
-	@compressions = ('pglz');
-	push @compressions, 'lz4'
-	  if $node->psql('source', "CREATE TEMPORARY TABLE t (x text COMPRESSION lz4)") == 0;
-}
+my @compressions = ('pglz');
+push @compressions, 'lz4'
+  if $node->psql('source', "CREATE TEMPORARY TABLE t (x text COMPRESSION lz4)") == 0;
 foreach my $storage (qw(EXTERNAL EXTENDED MAIN PLAIN))
 {
 	foreach my $compression ($storage =~ /MAIN|EXTENDED/ ? @compressions : '')

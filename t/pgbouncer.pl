@@ -62,7 +62,7 @@ select(undef, undef, undef, 0.1) while through('SELECT 1') ne '1' && $tries++ < 
 is(through('SELECT 1'), '1', 'pgbouncer is there');
 
 # attaching and building through it
-is(through(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id', build => false) IS NULL}), 't', 'attached');
+is(through(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id', build => false)}), 'hidden_posts_has(bigint,bigint)', 'attached');
 is(through(q{CALL fav_build('hidden_posts')}), '', 'built, in transactions of its own');
 is(through(q{SELECT complete, active FROM fav_attachments}), 't|t', 'complete');
 
@@ -76,7 +76,7 @@ BEGIN;
 INSERT INTO hidden_posts VALUES (:u, :p) ON CONFLICT DO NOTHING;
 DELETE FROM hidden_posts WHERE user_id = :u AND post_id = :p - 200;
 END;
-INSERT INTO wrong SELECT :u FROM hidden_posts h WHERE user_id = :u AND NOT fav_contains((SELECT filter FROM hidden_posts_fav WHERE user_id = :u), h.post_id) LIMIT 1;
+INSERT INTO wrong SELECT :u FROM hidden_posts h WHERE user_id = :u AND NOT hidden_posts_has(:u, h.post_id) LIMIT 1;
 });
 my $transactions = 500 * effort();
 ($out, $error) = ('', '');

@@ -78,7 +78,7 @@ foreach my $file (@documents)
 	if ($extension
 		&& !$node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = '$extension'"))
 	{
-		diag("$name is not tested: please install the extension $extension");
+	  SKIP: { skip "$name: please install the extension $extension", 1 }
 		next;
 	}
 	$node->safe_psql('postgres', "CREATE DATABASE $database");

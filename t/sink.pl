@@ -62,27 +62,38 @@ CREATE TRIGGER drive_after AFTER INSERT ON driver FOR EACH ROW EXECUTE FUNCTION 
 
 -- Remove what was added, or exclude whatever.
 CREATE FUNCTION remove(k int, low bigint, high bigint) RETURNS void LANGUAGE sql AS $$
-	SELECT fav_remove('sink', remove.k::text, array_agg(DISTINCT m.e)) FROM model m WHERE m.k = remove.k AND m.e BETWEEN low AND high HAVING count(*) > 0;
+	SELECT sink_remove(remove.k, array_agg(DISTINCT m.e)) FROM model m WHERE m.k = remove.k AND m.e BETWEEN low AND high HAVING count(*) > 0;
 	DELETE FROM model m WHERE m.k = remove.k AND m.e BETWEEN low AND high;
 $$;
 CREATE FUNCTION exclude(k int, low bigint, high bigint) RETURNS void LANGUAGE sql AS $$
-	SELECT fav_remove('sink', k::text, array_agg(n), exclude => true) FROM generate_series(low, high) n;
+	SELECT sink_remove(k, array_agg(n), exclude => true) FROM generate_series(low, high) n;
 	DELETE FROM model m WHERE m.k = exclude.k AND m.e BETWEEN low AND high;
 $$;
 
+-- Elements are told if they were new, in their order, and not if they were known.
+CREATE FUNCTION tell(k int, low bigint, high bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	told bigint[] := sink_add(k, ARRAY(SELECT n FROM generate_series(high, low, -1) n) || low);
+	known bigint[] := ARRAY(SELECT m.e FROM model m WHERE m.k = tell.k AND m.e BETWEEN low AND high);
+BEGIN
+	IF told && known OR told <> ARRAY(SELECT n FROM unnest(told) n GROUP BY n ORDER BY n DESC)
+		OR k > 2 AND cardinality(told) + (SELECT count(DISTINCT n) FROM unnest(known) n) <> high - low + 1 THEN
+		RAISE EXCEPTION 'key %: told % of % to %, known are %', k, told, low, high, known;
+	END IF;
+	INSERT INTO model SELECT k, n FROM generate_series(low, high) n;
+END $$;
+
 CREATE FUNCTION compare() RETURNS text LANGUAGE sql AS $$
-	WITH missing AS (SELECT DISTINCT m.k, m.e FROM model m LEFT JOIN sink_fav_levels l USING (k) WHERE l.k IS NULL OR NOT fav_contains(l, m.e)),
-	-- OFFSET: or else the planner would read the levels here, too
-	misread AS (SELECT DISTINCT m.k, m.e FROM model m LEFT JOIN (SELECT k, filter FROM sink_fav OFFSET 0) f USING (k) WHERE f.k IS NULL OR NOT fav_contains(f.filter, m.e)),
-	extra AS (SELECT l.k, n FROM sink_fav_levels l, generate_series(1, 120) n WHERE l.k > 2 AND fav_contains(l, n)
+	WITH missing AS (SELECT DISTINCT m.k, m.e FROM model m LEFT JOIN (SELECT k, filter FROM sink_fav OFFSET 0) f USING (k) WHERE f.k IS NULL OR NOT fav_contains(f.filter, m.e)),
+	extra AS (SELECT k, n FROM (SELECT k, filter FROM sink_fav WHERE k > 2 OFFSET 0) f, generate_series(1, 120) n WHERE fav_contains(filter, n)
 		EXCEPT SELECT m.k, m.e FROM model m)
-	SELECT concat_ws(', ', 'missing ' || (SELECT array_agg(m)::text FROM missing m), 'misread ' || (SELECT array_agg(m)::text FROM misread m),
+	SELECT concat_ws(', ', 'missing ' || (SELECT array_agg(m)::text FROM missing m),
 		'extra ' || (SELECT array_agg(e)::text FROM extra e), (SELECT 'rows' FROM sink LIMIT 1))
 $$;
 -- How many absent elements of the large keys are reported?
 CREATE FUNCTION errors() RETURNS bigint LANGUAGE sql AS $$
-	SELECT count(*) FROM (SELECT l.k, n FROM sink_fav_levels l JOIN (SELECT k, filter FROM sink_fav OFFSET 0) f USING (k), generate_series(1, 9000) n
-		WHERE l.k <= 2 AND (fav_contains(l, n) OR fav_contains(f.filter, n)) EXCEPT SELECT m.k, m.e FROM model m) x
+	SELECT count(*) FROM (SELECT k, n FROM (SELECT k, filter FROM sink_fav WHERE k <= 2 OFFSET 0) f, generate_series(1, 9000) n
+		WHERE fav_contains(filter, n) EXCEPT SELECT m.k, m.e FROM model m) x
 $$;
 });
 
@@ -105,10 +116,11 @@ sub range
 sub statement
 {
 	my ($k, $low, $high) = range();
-	my $kind = int(rand(12));
+	my $kind = int(rand(14));
 
 	return "SELECT put($k, $low, $high);" if $kind < 4;
 	return "SELECT remove($k, $low, $high);" if $kind < 6;
+	return "SELECT tell($k, $low, $high);" if $kind >= 12;
 	return "SELECT exclude($k, $low, $high);" if $kind == 6;
 	return "INSERT INTO driver SELECT $k, n, n % 2 = 0 FROM generate_series($low, least($high, $low + 9)) n;" if $kind == 7;
 	# inserts from within the statement that inserts; what try() gives back is inserted, too
@@ -129,7 +141,7 @@ sub inner
 {
 	my ($k, $low, $high) = range();
 
-	return 'PERFORM ' . pick(qw(put put remove exclude)) . "($k, $low, $high);";
+	return 'PERFORM ' . pick(qw(put tell tell remove exclude)) . "($k, $low, $high);";
 }
 
 sub transaction
@@ -173,8 +185,8 @@ foreach my $keep ('', ", keep => '30 days'")
 	my ($out, $error) = ('', '');
 	my $result = $node->psql('postgres', undef, extra_params => [ '-f', $file, '-v', 'ON_ERROR_STOP=1', '-qAt' ], stdout => \$out, stderr => \$error);
 	is($result, 0, "statements$keep") or diag($error);
-	$out =~ s/^(sink_fav)?\s*\n//mg;
-	$out =~ s/^sink_fav$//;
+	$out =~ s/^(sink_has\(.*\))?\s*\n//mg;
+	$out =~ s/^sink_has\(.*\)$//;
 	is($out, '', "after every transaction filters and table agree$keep (FAV_SEED=$seed)") or diag($file);
 	my $errors = $node->safe_psql('postgres', 'SELECT errors()');
 	cmp_ok($errors, '<=', 2, "almost nothing else is reported$keep ($errors)");
@@ -192,7 +204,7 @@ SKIP:
 	is($node->safe_psql('postgres', 'SELECT compare()'), '', 'MERGE inserts');
 	my ($result, $out, $error) = $node->psql('postgres', 'MERGE INTO sink USING (VALUES (7, 102)) v(k, e) ON sink.k = v.k AND sink.e = v.e'
 		. ' WHEN NOT MATCHED THEN INSERT VALUES (v.k, v.e) WHEN MATCHED THEN DELETE');
-	like($error, qr/fav_remove/, 'MERGE that deletes is refused');
+	like($error, qr/sink_remove/, 'MERGE that deletes is refused');
 }
 
 # --------------------------------------------------------------------------------------
@@ -219,6 +231,21 @@ $node->command_ok(
 	[ 'pgbench', '-n', '-c', $sessions, '-t', $rounds, '-f', $script, $node->connstr('postgres') ],
 	"$sessions sessions insert for one user");
 is($node->safe_psql('postgres', 'SELECT compare()'), '', 'no update is lost');
+
+# each element is new to exactly one session, with and without keep
+foreach my $keep ('', ", keep => '30 days'")
+{
+	$node->safe_psql('postgres', "CREATE TABLE raced(k bigint, e text); SELECT fav_sink('raced', 'k', 'e', error_rate => 0.000001$keep); CREATE TABLE told(e text)");
+	my $race = $node->basedir . '/race' . ($keep ? '_keep' : '') . '.sql';
+	append_to_file($race, q{
+\set low random(1, 6000)
+INSERT INTO told SELECT unnest(raced_add(1, ARRAY(SELECT n::text FROM generate_series(:low, :low + 49) n)));
+});
+	$node->command_ok([ 'pgbench', '-n', '-c', $sessions, '-t', $rounds, '-f', $race, $node->connstr('postgres') ], "sessions race$keep");
+	is( $node->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT e), count(*) > 1000, count(*) FILTER (WHERE NOT fav_contains(filter, e)) FROM told, (SELECT filter FROM raced_fav OFFSET 0) f'),
+		'0|t|0', "told twice, and told and not found: none$keep");
+	$node->safe_psql('postgres', "SET client_min_messages = error; SELECT fav_detach('raced'); DROP TABLE raced, told");
+}
 
 # at REPEATABLE READ the loser fails and is tried again
 if ($version >= 150000)
@@ -282,7 +309,7 @@ $node->wait_for_catchup('s');
 my $pairs = $node->safe_psql('postgres', 'SELECT array_agg(DISTINCT (k, e)::text) FROM model');
 is( $subscriber->safe_psql('postgres', qq{
 	SELECT count(*) FROM (SELECT split_part(trim('()' FROM x), ',', 1)::int AS k, split_part(trim('()' FROM x), ',', 2)::bigint AS e FROM unnest('$pairs'::text[]) x) p
-	LEFT JOIN model_fav_levels l USING (k) WHERE l.k IS NULL OR NOT fav_contains(l, p.e)}),
+	LEFT JOIN model_fav l USING (k) WHERE l.k IS NULL OR NOT fav_contains(l.filter, p.e)}),
 	0, 'first copy and changes are in the filters of the subscriber');
 is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM model'), 0, 'which stores no rows');
 $node->safe_psql('postgres', 'TRUNCATE model');

@@ -26,7 +26,14 @@ INSERT INTO hidden DEFAULT VALUES;
 CREATE TABLE users (id bigint PRIMARY KEY, hidden fav);
 INSERT INTO users VALUES (9);
 
--- Filters that keep themselves true.
+-- Filters that keep themselves true: of numbers, uuids and text, shared ones, and a sink.
 CREATE TABLE hidden_posts (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
 CREATE TABLE blocked (user_id uuid, author uuid, PRIMARY KEY (user_id, author));
-SELECT fav_attach('hidden_posts', 'user_id', 'post_id'), fav_attach('blocked', 'user_id', 'author');
+CREATE TABLE muted (user_id int, word text, PRIMARY KEY (user_id, word));
+CREATE TABLE liked (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+CREATE TABLE seen (user_id bigint, post_id bigint);
+SELECT fav_attach('hidden_posts', 'user_id', 'post_id'), fav_attach('blocked', 'user_id', 'author'),
+	fav_attach('muted', 'user_id', 'word'), fav_attach('liked', 'user_id', 'post_id', share => 100),
+	fav_sink('seen', 'user_id', 'post_id');
+CREATE TABLE posts (id bigint PRIMARY KEY, reader bigint);
+INSERT INTO posts VALUES (41, 7), (42, 7), (43, 7);

@@ -1,0 +1,262 @@
+
+# Sinks that forget, under a clock that jumps both ways, compared with a model.
+#
+# A library that is preloaded into the server adds an offset from a file to its clock.  Statements
+# and jumps are random.
+#
+# FAV_SEED repeats a run.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use FavTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $folder = PostgreSQL::Test::Utils::tempdir;
+my $clock = "$folder/clock";
+append_to_file("$folder/clock.c", <<'C');
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static volatile int64_t *offset;	/* in seconds */
+
+int
+gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+	static int	(*original) (struct timeval *, void *) = NULL;
+	int			result;
+
+	if (original == NULL)
+	{
+		int			file = open(getenv("FAV_CLOCK"), O_RDONLY);
+
+		offset = mmap(NULL, sizeof(*offset), PROT_READ, MAP_SHARED, file, 0);
+		close(file);
+		original = (int (*) (struct timeval *, void *)) dlsym(RTLD_NEXT, "gettimeofday");
+	}
+	result = original(now, zone);
+	if (offset != MAP_FAILED)
+		now->tv_sec += *offset;
+	return result;
+}
+C
+plan skip_all => 'no compiler for the library that moves the clock'
+  if system('cc', '-shared', '-fPIC', '-o', "$folder/clock.so", "$folder/clock.c", '-ldl') != 0;
+
+my $seed = $ENV{FAV_SEED} || (time ^ $$) % 1_000_000_000;
+my $steps = 300 * effort();
+srand($seed);
+note("FAV_SEED=$seed");
+
+my $offset = 0;
+
+sub set_clock
+{
+	($offset) = @_;
+	open(my $file, '+<', $clock) or die "$clock: $!";
+	syswrite($file, pack('q', $offset));
+	close($file);
+	return;
+}
+
+append_to_file($clock, "\0" x 8);
+my $node;
+{
+	local $ENV{LD_PRELOAD} = "$folder/clock.so";
+	local $ENV{FAV_CLOCK} = $clock;
+	$node = start_node('clock');
+}
+
+# Periods of an hour.
+my $hour = 3600;
+my $keep = 64;
+my $late = 8;
+$node->safe_psql('postgres', q{
+SET client_min_messages = warning;
+CREATE TABLE seen(k int, e bigint);
+SELECT fav_sink('seen', 'k', 'e', keep => '64 hours', error_rate => 0.000001);
+-- What the filter of a key reports now, and what its levels do for whoever knows no clock.
+CREATE FUNCTION reported(OUT k int, OUT now bigint[], OUT by_levels bigint[]) RETURNS SETOF record LANGUAGE sql AS $$
+	SELECT f.k, array_agg(n) FILTER (WHERE fav_contains(f.filter, n)), array_agg(n) FILTER (WHERE fav_contains(l.stack, n))
+	FROM (SELECT k, filter FROM seen_fav OFFSET 0) f JOIN (SELECT k, fav_stack(base, middle, recent) AS stack FROM seen_fav_levels OFFSET 0) l USING (k),
+		generate_series(1, 4000) n GROUP BY f.k
+$$;
+});
+
+sub now
+{
+	return $node->safe_psql('postgres', "SELECT fav_period($hour)");
+}
+
+set_clock(1000 * $hour);
+my $begin = now();
+set_clock(0);
+is($begin, now() + 1000, 'the clock obeys');
+
+# --------------------------------------------------------------------------------------
+# One jump
+# --------------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', 'INSERT INTO seen SELECT k, n FROM generate_series(1, 2) k, generate_series(1, 1000 * (k - 1)) n');
+set_clock(1000 * $hour);
+$node->safe_psql('postgres', 'INSERT INTO seen SELECT k, 1001 FROM generate_series(1, 2) k');
+set_clock(0);
+$node->safe_psql('postgres', 'INSERT INTO seen SELECT k, 1001 + n FROM generate_series(1, 2) k, generate_series(1, 500 * k) n');
+my $found = 'SELECT count(*) FROM seen_fav, generate_series(1001, 1000 + 500 * k) n WHERE fav_contains(filter, n)';
+is($node->safe_psql('postgres', $found), 1500, 'what is inserted after a jump is found');
+set_clock(60 * $hour);
+is($node->safe_psql('postgres', $found), 1500, 'and is later');
+my ($result, $out, $error) = $node->psql('postgres', 'INSERT INTO seen SELECT 1, 3000 + n FROM generate_series(1, 3) n; INSERT INTO seen VALUES (2, 3000)');
+like($error, qr/WARNING:  a filter of sink "seen" is \d+ seconds ahead of the clock/, 'there is a warning');
+is(scalar(() = $error =~ /WARNING/g), 1, 'once in a session');
+$node->safe_psql('postgres', q{SELECT seen_remove(k, ARRAY[1001, 1400, 3000]) FROM generate_series(1, 2) k});
+is($node->safe_psql('postgres', 'SELECT count(*) FROM reported(), unnest(ARRAY[1001, 1400, 3000]) n WHERE n = ANY (now) OR n = ANY (by_levels)'),
+	0, 'what is removed is not found');
+
+# what is too old, but still there, is removed for those who know no clock
+set_clock(2000 * $hour);
+$node->safe_psql('postgres', 'INSERT INTO seen SELECT 3, n FROM generate_series(1, 2000) n');
+set_clock(2100 * $hour);
+$node->safe_psql('postgres', q{SELECT seen_remove(3, ARRAY[1, 2, 3])});
+is($node->safe_psql('postgres', 'SELECT array_length(now, 1), by_levels[1] FROM reported() WHERE k = 3'), '|4', 'elements that are too old are removed');
+set_clock(2010 * $hour);
+is($node->safe_psql('postgres', 'SELECT now[1] FROM reported() WHERE k = 3'), '4', 'whatever the clock says later');
+
+# --------------------------------------------------------------------------------------
+# Rows with a time of their own: the clock limits it, but does not replace it
+# --------------------------------------------------------------------------------------
+
+set_clock(0);
+$node->safe_psql('postgres', q{
+SET client_min_messages = warning;
+CREATE TABLE late(k int, e bigint, at timestamptz);
+SELECT fav_sink('late', 'k', 'e', keep => '64 hours', at => 'at', error_rate => 0.000001);
+CREATE TABLE start AS SELECT now() AS at;
+INSERT INTO late SELECT k, n, s.at - n % 60 * interval '1 hour' FROM start s, generate_series(1, 2) k, generate_series(1, k * k * 100) n;
+});
+set_clock(1000 * $hour);
+($result, $out, $error) = $node->psql('postgres', q{INSERT INTO late SELECT 4, n, at FROM start, generate_series(1, 3) n;
+INSERT INTO late SELECT 1, n, s.at - 1000 * interval '1 hour' FROM start s, generate_series(1, 3) n});
+is($error, '', 'a history that is too old is dropped without a word');
+($result, $out, $error) = $node->psql('postgres', q{INSERT INTO late SELECT k, 1000 + n, s.at + interval '1 hour' + n * interval '1 minute' FROM start s, generate_series(1, 2) k, generate_series(1, 50) n;
+SELECT late_add(3, ARRAY[1])});
+like($error, qr/WARNING:  rows of sink "late" are dropped as too old by the clock/, 'rows that are newer than their filter are dropped with a warning');
+is(scalar(() = $error =~ /WARNING/g), 1, 'once in a session');
+set_clock(0);
+my $counts = q{SELECT k, count(*) FROM (SELECT k, filter FROM late_fav OFFSET 0) f, generate_series(1, 2000) n WHERE fav_contains(filter, n) GROUP BY k ORDER BY k};
+is($node->safe_psql('postgres', $counts), "1|100\n2|400\n3|1", 'rows that are too old by a clock that is ahead are not added, and nothing is forgotten');
+$node->safe_psql('postgres', q{INSERT INTO late SELECT k, 1000 + n, s.at + n * interval '1 year' FROM start s, generate_series(1, 3) k, generate_series(1, 50) n});
+is($node->safe_psql('postgres', $counts), "1|150\n2|450\n3|51", 'rows of the future are added');
+set_clock(5 * $hour);
+$node->safe_psql('postgres', q{INSERT INTO late SELECT k, 1100 + n, s.at - n * interval '1 hour' FROM start s, generate_series(1, 2) k, generate_series(1, 50) n});
+is($node->safe_psql('postgres', q{SELECT k, bool_and(fav_contains(filter, n)) FROM (SELECT k, filter FROM late_fav WHERE k < 3 OFFSET 0) f, generate_series(1101, 1150) n GROUP BY k ORDER BY k}),
+	"1|t\n2|t", 'rows of the future do not make the present, or the past, too old');
+
+# --------------------------------------------------------------------------------------
+# Random jumps
+# --------------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', 'TRUNCATE seen');
+set_clock(0);
+my %date;      # of an element: the period of its key when it was inserted last
+my %newest;    # period of a key
+my %removed;
+my @wrong;
+my $chance = 0;    # elements that are reported by chance
+
+sub jump
+{
+	my $kind = rand();
+
+	return if $kind < 0.4;
+	# half an hour off the hour, so that it does not change while a step is made
+	my $hours = $kind < 0.85 ? int(rand(4)) : $kind < 0.9 ? int(rand(300)) : $kind < 0.95 ? -int(rand(300)) : int(rand(20)) - 10;
+	set_clock($offset + $hours * $hour);
+	return;
+}
+
+sub statement
+{
+	my $k = 1 + int(rand(4));
+	my $low = 1 + int(rand(3500));
+	my $count = $k == 1 ? 1 + int(rand(500)) : $k == 2 ? 1 + int(rand(60)) : 1 + int(rand(3));
+
+	return ($k, $low, $low + $count - 1);
+}
+
+sub check
+{
+	my ($step, $present) = @_;
+
+	foreach my $line (split /\n/, $node->safe_psql('postgres', 'SELECT k, now, by_levels FROM reported()'))
+	{
+		my ($k, $now, $by_levels) = split /\|/, $line, -1;
+		my %now = map { $_ => 1 } $now =~ /\d+/g;
+		my %by_levels = map { $_ => 1 } $by_levels =~ /\d+/g;
+		my $period = $newest{$k} > $present ? $newest{$k} : $present;
+
+		foreach my $n (1 .. 4000)
+		{
+			my $date = $date{$k}{$n};
+
+			push @wrong, "step $step: $k, $n is missing"
+			  if defined $date && $date + $keep >= $period && !($now{$n} && $by_levels{$n});
+			push @wrong, "step $step: $k, $n is not forgotten"
+			  if defined $date && $date + $keep + $late < $period && $now{$n};
+			push @wrong, "step $step: $k, $n is still there"
+			  if $removed{$k}{$n} && ($now{$n} || $by_levels{$n});
+			$chance += $now{$n} || 0 if !defined $date && !$removed{$k}{$n};
+		}
+	}
+	return;
+}
+
+# not near the end of an hour
+sleep 30 if time % $hour > $hour - 20;
+foreach my $step (1 .. $steps)
+{
+	my ($k, $low, $high) = statement();
+	my $present;
+
+	sleep 30 if time % $hour > $hour - 20;
+	jump();
+	$present = now();
+	if (rand() < 0.2 && $date{$k})
+	{
+		my @known = grep { $_ >= $low && $_ <= $high } keys %{ $date{$k} };
+
+		$node->safe_psql('postgres', "SELECT seen_remove($k, ARRAY[" . join(',', @known) . ']::bigint[])');
+		foreach (@known)
+		{
+			delete $date{$k}{$_};
+			$removed{$k}{$_} = 1;
+		}
+	}
+	else
+	{
+		$node->safe_psql('postgres', "SET client_min_messages = error; INSERT INTO seen SELECT $k, n FROM generate_series($low, $high) n");
+		$newest{$k} = $present if !defined $newest{$k} || $newest{$k} < $present;
+		foreach ($low .. $high)
+		{
+			$date{$k}{$_} = $newest{$k};
+			delete $removed{$k}{$_};
+		}
+	}
+	check($step, $present) if $step % 5 == 0 || $step == $steps;
+}
+is(scalar(@wrong), 0, "filters and model agree (FAV_SEED=$seed)") or diag(join("\n", @wrong[ 0 .. ($#wrong > 9 ? 9 : $#wrong) ]));
+cmp_ok($chance, '<=', 30, "almost nothing else is reported ($chance)");
+
+log_is_clean($node, 'nothing in the log that a bug would write');
+$node->stop;
+done_testing();
