@@ -87,6 +87,7 @@ END $$;
 CREATE TABLE feed_pairs(user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
 INSERT INTO feed_pairs SELECT user_id, post_id FROM hidden_random;
 SELECT count(fav_attach('feed_pairs', 'user_id', 'post_id')) \g /dev/null
+SELECT count(fav_attach('feed_pairs', 'user_id', 'post_id', name => 'feed_filter', exact => false)) \g /dev/null
 INSERT INTO feed_pairs SELECT DISTINCT user_id, -n FROM hidden_random, generate_series(1, 20) n WHERE user_id > 100;
 INSERT INTO feed_pairs SELECT DISTINCT user_id, -n FROM hidden_random, generate_series(21, 150) n WHERE user_id > 100;
 INSERT INTO feed_pairs SELECT DISTINCT user_id, -n FROM hidden_random, generate_series(151, 210) n WHERE user_id > 100;
@@ -94,5 +95,5 @@ CREATE TABLE feed_column(user_id bigint PRIMARY KEY, filter fav);
 INSERT INTO feed_column SELECT user_id, fav_agg(post_id) FROM feed_pairs GROUP BY user_id;
 INSERT INTO results(section, ids, size, contender, value)
 	SELECT 'attached, bits', '', user_id, 'base', 8 * pg_column_size(base) / fav_count(base)::float8
-	FROM feed_pairs_fav_levels WHERE base IS NOT NULL;
+	FROM feed_pairs_fav_levels WHERE base <> '\x01';
 VACUUM ANALYZE;

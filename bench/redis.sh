@@ -106,8 +106,7 @@ run_redis()
 		do
 			redis_page "$size" 'candidates, then SMISMEMBER' "$candidates" "$work/redis.sock" SMISMEMBER "hidden:$size"
 			[[ -z $bloom ]] || redis_page "$size" 'candidates, then BF.MEXISTS' "$candidates" "$work/redis.sock" BF.MEXISTS "bloom:$size"
-			redis_page "$size" 'fav, sub-select' "$page WHERE topic = \$1 AND NOT fav_contains((SELECT filter FROM feed_pairs_fav WHERE user_id = \$2), p.id)"
-			redis_page "$size" 'fav, join' "$page LEFT JOIN feed_pairs_fav_levels h ON h.user_id = \$2 WHERE topic = \$1 AND NOT fav_contains(h, p.id)"
+			redis_page "$size" fav "$page WHERE topic = \$1 AND NOT feed_pairs_has(\$2, p.id)"
 			redis_page "$size" 'candidates alone' "$candidates"
 		done
 	done

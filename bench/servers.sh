@@ -65,13 +65,16 @@ both()
 
 run_servers()
 {
-	local round page write
+	local round page direct write
 
 	progress 'servers'
 	set_up_servers
 	page='\set u random(1, '$server_users')
 \set t random(0, 99)
-SELECT count(*) FROM %s p WHERE topic = :t AND NOT fav_contains((SELECT filter FROM %s WHERE user_id = :u), p.id);'
+SELECT count(*) FROM home_0.posts_of_server p WHERE topic = :t AND NOT fav_contains((SELECT filter FROM router.pairs_fav WHERE user_id = :u), p.id);'
+	direct='\set u random(1, '$server_users')
+\set t random(0, 99)
+SELECT count(*) FROM posts_of_server p WHERE topic = :t AND NOT pairs_has(:u, p.id);'
 	write='\set u random(1, '$server_users')
 \set p random(100000, 2000000000)
 INSERT INTO %s VALUES (:u, :p) ON CONFLICT DO NOTHING;'
@@ -79,9 +82,9 @@ INSERT INTO %s VALUES (:u, :p) ON CONFLICT DO NOTHING;'
 	do
 		# shellcheck disable=SC2059 # the script is the format
 		{
-			pages 'servers, page of 500' '' "$server_users" 'one server' 2 "$(printf "$page" posts_of_server pairs_fav)"
-			pages 'servers, page of 500' '' "$server_users" 'through the router' 2 "$(printf "$page" home_0.posts_of_server router.pairs_fav)"
-			both 'servers, page of 500' 'two servers, asked directly' "$(printf "$page" posts_of_server pairs_fav)"
+			pages 'servers, page of 500' '' "$server_users" 'one server' 2 "$direct"
+			pages 'servers, page of 500' '' "$server_users" 'through the router' 2 "$page"
+			both 'servers, page of 500' 'two servers, asked directly' "$direct"
 			pages 'servers, INSERT' '' "$server_users" 'one server' 2 "$(printf "$write" pairs)"
 			pages 'servers, INSERT' '' "$server_users" 'through the router' 2 "$(printf "$write" router.pairs)"
 			both 'servers, INSERT' 'two servers, asked directly' "$(printf "$write" pairs)"

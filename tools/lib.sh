@@ -6,6 +6,7 @@
 # not create, and leaves nothing behind.  It has two halves:
 #
 #   outer   as whoever called: finds (or, as root on Debian, installs) what is needed,
+#           unpacks servers and services that are missing into the temporary folder,
 #           makes a temporary folder with a copy of the sources, and starts the same
 #           script from that copy.  Waits, then stops what still runs and removes the folder.
 #   inner   never root, because PostgreSQL refuses to be: builds, installs and runs, all
@@ -39,14 +40,16 @@ die()
 # outer: what the machine must have
 # ---------------------------------------------------------------------------------------
 
-# Can this pg_config's installation build an extension and run a server?
+# Can this pg_config's installation build an extension and run a server?  (The server may be in
+# the temporary folder.)
 usable_server()
 {
 	local bin pgxs headers
 
 	bin=$("$1" --bindir 2>/dev/null) && pgxs=$("$1" --pgxs) &&
 		headers=$("$1" --includedir-server) || return 1
-	[[ -x $bin/postgres && -x $bin/initdb && -x $bin/psql && -f $pgxs && -f $headers/postgres.h ]]
+	[[ -x $bin/psql && -f $pgxs && -f $headers/postgres.h ]] &&
+		[[ -x $bin/postgres && -x $bin/initdb || -x $unpacked$bin/postgres && -x $unpacked$bin/initdb ]]
 }
 
 # The PostgreSQL major version to complete on this Debian: one that is partly installed, or else
@@ -100,20 +103,50 @@ missing_packages()
 	fi
 }
 
-# Debian creates and starts a cluster when a server package is installed for the first time.
-# Switch that off during the installation, because only the programs are needed.
+# The package of a server is unpacked into the temporary folder, and only what it depends on is
+# installed.  If it were installed, Debian would start a cluster or a service.  If that were
+# switched off, an "apt install postgresql" of the user would never create the cluster that they
+# expect, because Debian does so only when the package is installed for the first time.
+is_server() { [[ $1 =~ ^(postgresql-[0-9]+(-pgvector)?|pgbouncer)$ ]]; }
+
+# The dependencies of a server's package, except on another one.
+dependencies_of()
+{
+	apt-cache show --no-all-versions "$1" | sed -nE 's/^Depends: //p' |
+		tr , '\n' | sed -E 's/^ +//; /^postgresql-[0-9]+( |$)/d'
+}
+
 apt_install()
 {
-	local status=0
+	local package packages=() servers=()
 
-	: >"$work/apt.log"
-	no_cluster=/etc/postgresql-common/createcluster.d/fav-tools-no-cluster.conf
-	mkdir -p "${no_cluster%/*}"
-	echo 'create_main_cluster = false' >"$no_cluster"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-		-o DPkg::Lock::Timeout=600 "$@" </dev/null 2>&1 | tee "$work/apt.log" | show_latest || status=$?
-	allow_clusters
-	return "$status"
+	for package in "$@"
+	do
+		if is_server "$package"
+		then
+			servers+=("$package")
+			mapfile -t -O "${#packages[@]}" packages < <(dependencies_of "$package")
+		else
+			packages+=("$package")
+		fi
+	done
+	DEBIAN_FRONTEND=noninteractive apt-get satisfy -y -q --no-install-recommends \
+		-o DPkg::Lock::Timeout=600 "$(IFS=, && echo "${packages[*]}")" </dev/null 2>&1 |
+		tee "$work/apt.log" | show_latest || return
+	((${#servers[@]} == 0)) || unpack "${servers[@]}"
+}
+
+unpack()
+{
+	local package
+
+	mkdir "$work/debs"
+	(cd "$work/debs" && apt-get download -q "$@" </dev/null >>"$work/apt.log" 2>&1) || return
+	for package in "$work"/debs/*.deb
+	do
+		dpkg -x "$package" "$unpacked" || return
+	done
+	rm -r "$work/debs"
 }
 
 # Show on a terminal what a long command is doing: the latest line of its output, in one line.
@@ -127,13 +160,6 @@ show_latest()
 		printf '\r\e[K   %s%.70s%s' "$dim" "$line" "$plain"
 	done
 	printf '\r\e[K'
-}
-
-allow_clusters()
-{
-	rm -f "$no_cluster"
-	rmdir --ignore-fail-on-non-empty "${no_cluster%/*}"
-	no_cluster=
 }
 
 # Sets PG_CONFIG to one that works.
@@ -167,12 +193,15 @@ require_packages()
 }
 
 # ---------------------------------------------------------------------------------------
-# outer: drivers of other languages
+# outer: drivers of other languages, and what else tests work with
 # ---------------------------------------------------------------------------------------
 
 has_node_module() { NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs:${NODE_PATH-} node -e "require('$1')"; }
 
-# One line per missing driver: its Debian packages.
+# Can clang compile C for WebAssembly?
+has_wasm_compiler() { command -v clang && command -v wasm-ld && [[ -f ${WASI_SYSROOT:-/usr}/lib/wasm32-wasi/libc.a ]]; } >/dev/null
+
+# One line per missing driver, or other program that a test works with: its Debian packages.
 missing_drivers()
 {
 	has_node_module pg || echo nodejs node-pg
@@ -183,11 +212,41 @@ missing_drivers()
 	php -r 'exit(extension_loaded("pdo_pgsql") ? 0 : 1);' >&2 || echo php-cli php-pgsql
 	[[ -d /usr/share/gocode/src/github.com/lib/pq ]] && command -v go >&2 ||
 		echo golang-go golang-github-lib-pq-dev
+	[[ -x $(PATH=$PATH:/usr/sbin command -v pgbouncer) ]] || echo pgbouncer
+	missing_pgvector
 	/usr/bin/python3 -c 'import sqlalchemy, psycopg2' || echo python3-sqlalchemy python3-psycopg2
+	/usr/bin/python3 -c 'import django, psycopg2' || echo python3-django python3-psycopg2
 	ruby -e 'require "active_record"' || echo ruby-activerecord
+	has_wasm_compiler || echo clang lld wasi-libc
 } 2>/dev/null
 
-# A failure here does not fail the run: t/drivers.pl skips missing drivers.
+# Debian has pgvector for its own servers.
+missing_pgvector()
+{
+	local share
+
+	share=$("$PG_CONFIG" --sharedir)
+	[[ ! $share =~ ^/usr/share/postgresql/([0-9]+)$ || -f $share/extension/vector.control ]] ||
+		echo "postgresql-${BASH_REMATCH[1]}-pgvector"
+}
+
+# install_node_modules NAME...: those that are missing.
+install_node_modules()
+{
+	local name missing=()
+
+	command -v npm >/dev/null || return 0
+	for name in "$@"
+	do
+		has_node_module "$name" 2>/dev/null || missing+=("$name")
+	done
+	((${#missing[@]} == 0)) ||
+		timeout 60 npm install --prefix "$work/node" --cache "$work/npm" \
+			--ignore-scripts --no-audit --no-fund "${missing[@]}" </dev/null >"$work/npm.log" 2>&1 ||
+		note "npm could not install ${missing[*]}"
+}
+
+# A failure here does not fail the run: the tests skip what is missing.
 install_drivers()
 {
 	local driver missing packages=() names=()
@@ -207,7 +266,7 @@ install_drivers()
 		done
 		if ((${#packages[@]}))
 		then
-			headline 'installing drivers for the tests (not with FAV_DRIVERS=no)'
+			headline 'installing drivers and more for the tests (not with FAV_DRIVERS=no)'
 			note "${packages[*]}"
 			apt_install "${packages[@]}" ||
 				{ apt-get update -qq </dev/null >/dev/null 2>&1 && apt_install "${packages[@]}"; } ||
@@ -215,15 +274,9 @@ install_drivers()
 		fi
 	fi
 	# A Node.js that is not Debian's cannot use Debian's modules, but has npm.
-	names=()
-	has_node_module pg 2>/dev/null || names+=(pg)
-	has_node_module postgres 2>/dev/null || names+=(postgres)
-	if ((${#names[@]})) && command -v npm >/dev/null
-	then
-		timeout 60 npm install --prefix "$work/node" --cache "$work/npm" \
-			--ignore-scripts --no-audit --no-fund "${names[@]}" </dev/null >"$work/npm.log" 2>&1 ||
-			note "npm could not install ${names[*]}"
-	fi
+	# Object mappers come second: without them the drivers are there all the same.
+	install_node_modules pg postgres
+	install_node_modules drizzle-orm typeorm knex sequelize
 }
 
 # ---------------------------------------------------------------------------------------
@@ -271,7 +324,6 @@ clean_up()
 		kill -TERM -- "-$inner" 2>/dev/null || true
 		wait "$inner" 2>/dev/null || true
 	fi
-	[[ -z ${no_cluster-} ]] || allow_clusters
 	stop_servers
 	if [[ -n ${FAV_RESULTS-} && -d $work/results ]]
 	then
@@ -289,6 +341,7 @@ outer()
 	work=${TMPDIR:-/tmp}
 	((${#work} <= 40)) || work=/tmp
 	work=$(mktemp -d "$work/fav.XXXXXX")
+	unpacked=$work/unpacked
 	trap clean_up EXIT
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
@@ -310,7 +363,7 @@ outer()
 	# A separate process group, so that one signal ends all of it.
 	set -m
 	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-}" LC_ALL="${LC_ALL-}" LC_CTYPE="${LC_CTYPE-}" \
-		NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
+		CHROMIUM="${CHROMIUM-}" NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
 		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" FAV_DRIVERS="${FAV_DRIVERS-}" \
 		NODE_PATH="$work/node/node_modules${NODE_PATH:+:$NODE_PATH}" \
 		bash "$work/src/$script" "$@" </dev/null &
@@ -331,7 +384,7 @@ outer()
 # cannot disturb each other.
 private_server()
 {
-	local root=$work/pg bin dir program
+	local root=$work/pg bin dir program from
 
 	bin=$("$FAV_PG_CONFIG" --bindir)
 	mkdir -p "$root$bin"
@@ -343,7 +396,10 @@ private_server()
 		pg_walsummary
 	do
 		# Copies, because a program resolves symbolic links to find its location.
-		[[ ! -x $bin/$program ]] || cp -L --reflink=auto "$bin/$program" "$root$bin/"
+		for from in "$bin" "$unpacked$bin"
+		do
+			[[ ! -x $from/$program ]] || cp -L --reflink=auto "$from/$program" "$root$bin/"
+		done
 	done
 
 	for dir in pkglibdir sharedir
@@ -351,6 +407,7 @@ private_server()
 		dir=$("$FAV_PG_CONFIG" --$dir)
 		mkdir -p "$root${dir%/*}"
 		cp -rs "$dir" "$root${dir%/*}"
+		[[ ! -d $unpacked$dir ]] || cp -rs "$unpacked$dir" "$root${dir%/*}"
 	done
 	# Omit a fav that is installed there.
 	find "$root" -type l \( -name 'fav.so' -o -name 'fav.control' -o -name 'fav--*' -o \
@@ -367,7 +424,7 @@ private_server()
 	done
 
 	PG_CONFIG=$root$bin/pg_config
-	PATH=$root$bin:$PATH
+	PATH=$root$bin:$PATH:$unpacked/usr/sbin
 	pgxs=$("$PG_CONFIG" --pgxs)
 	pgxs=${pgxs%/src/makefiles/pgxs.mk}
 	export PG_CONFIG PATH
@@ -412,6 +469,7 @@ in_sandbox()
 		outer "$@"
 	fi
 	work=$FAV_WORK
+	unpacked=$work/unpacked
 	cd "$work/src"
 	private_server
 }
