@@ -12,12 +12,12 @@ EXTENSION = fav
 MODULE_big = fav
 DATA = fav--1.0.sql
 
-core = build dated editor filter flush format levels sizing slice slice_avx2 tombstones union
-type = compare edit elements expanded functions io stats support union
-aggregate = agg hashset state union
+core = dated editor filter flush format levels sizing slice slice_avx2 tombstones union
+type = compare contains edit elements expanded io stats support
+aggregate = agg hashset union_agg
 cache = bounded functions
-attach = attach attachment build cache collect columns definition has levels list mapping objects \
-	owner progress queries readers rebuild reconcile rows shards sink sink_functions verify
+attach = attach attachment build cache collect columns definition has list mapping objects \
+	owner probe progress queries readers rebuild reconcile rows shards sink sink_functions verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

@@ -216,7 +216,7 @@ typedef struct CacheEntry
  * evicted, so that the cache adapts when the query moves on.
  */
 static FavReader *
-choose_victim(FavCache *cache, const FavReader *keep)
+choose_victim(FavReaderCache *cache, const FavReader *keep)
 {
 	readers_hash *readers = cache->readers;
 	uint64		i = murmurhash32(cache->evictions++);
@@ -231,7 +231,7 @@ choose_victim(FavCache *cache, const FavReader *keep)
 
 /* Release readers until the rest fits.  Never release `keep`. */
 static void
-evict(FavCache *cache, const FavReader *keep)
+evict(FavReaderCache *cache, const FavReader *keep)
 {
 	Size		limit = get_hash_memory_limit();
 
@@ -260,7 +260,7 @@ account(FavReader *reader)
 }
 
 static FavReader *
-make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
+make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
 {
 	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
 	FavReader  *reader = MemoryContextAlloc(own, sizeof(FavReader));
@@ -281,7 +281,7 @@ make_reader(FavCache *cache, MemoryContext context, struct varlena *attribute, b
 }
 
 static FavReader *
-cached_reader(FavCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
+cached_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
 {
 	struct varatt_external pointer;
 	CacheEntry *entry;
@@ -315,7 +315,7 @@ local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
 }
 
 FavReader *
-fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute, FavReader *local)
+fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute, FavReader *local)
 {
 	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
 		return cached_reader(cache, context, attribute, false);
@@ -331,7 +331,7 @@ fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, bool is_boun
 	if (function == NULL || !VARATT_IS_EXTERNAL_ONDISK(attribute))
 		return local_reader(attribute, is_bounded, local);
 	if (function->fn_extra == NULL)
-		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavCache));
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavReaderCache));
 	return cached_reader(function->fn_extra, function->fn_mcxt, attribute, is_bounded);
 }
 

@@ -34,7 +34,7 @@ typedef struct FavReader
 	FavBounded	bounded;		/* if is_bounded; entries are NULL while only the head is loaded */
 
 	/* only in the cache */
-	struct FavCache *cache;
+	struct FavReaderCache *cache;
 	MemoryContext context;		/* holds the reader and everything it loads */
 	Size		bytes;			/* allocated in the context */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
@@ -46,20 +46,20 @@ typedef struct FavReader
  * in a join over hundreds of users.  Together they use at most the memory of a hash table
  * (work_mem times hash_mem_multiplier), but the latest one is always kept.
  */
-typedef struct FavCache
+typedef struct FavReaderCache
 {
 	FavReader  *latest;			/* the one used last, or NULL */
 	FavReader  *newest;			/* the one loaded last, or NULL */
 	struct readers_hash *readers;	/* all, by TOAST pointer; NULL before the first one */
 	Size		bytes;			/* allocated by all readers */
 	uint32		evictions;		/* so far */
-} FavCache;
+} FavReaderCache;
 
 /*
  * Returns the reader of an attribute.  For a value out of line it is in the cache, whose memory
  * comes from `context`.  Otherwise it is `local`.
  */
-extern FavReader *fav_cache_find(FavCache *cache, MemoryContext context, struct varlena *attribute,
+extern FavReader *fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
 								 FavReader *local);
 
 /* The same for an attribute of a call, which is a filter or a bounded set. */
@@ -68,7 +68,7 @@ extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attri
 
 /* Returns the latest reader of the cache if it belongs to this attribute, or else NULL. */
 static pg_attribute_always_inline FavReader *
-fav_cache_latest(FavCache *cache, struct varlena *attribute)
+fav_reader_cache_latest(FavReaderCache *cache, struct varlena *attribute)
 {
 	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || cache->latest == NULL ||
 		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute),
@@ -85,12 +85,12 @@ static pg_attribute_always_inline FavReader *
 fav_same_reader(FunctionCallInfo fcinfo, int number)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
-	FavCache   *cache;
+	FavReaderCache   *cache;
 
 	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || fcinfo->flinfo == NULL)
 		return NULL;
 	cache = fcinfo->flinfo->fn_extra;
-	return cache == NULL ? NULL : fav_cache_latest(cache, attribute);
+	return cache == NULL ? NULL : fav_reader_cache_latest(cache, attribute);
 }
 
 /*

@@ -9,7 +9,7 @@
  */
 #include "fav.h"
 
-#include "aggregate/state.h"
+#include "aggregate/hashset.h"
 #include "core/levels.h"
 #include "type/elements.h"
 #include "utils/memutils.h"

@@ -1,14 +1,14 @@
 /*
  * hashset.h
- *		A growing set of 64-bit hashes: the state of the aggregates.
- *
- * A hash may be added any number of times.  Settle the set before reading it.
+ *		A growing set of 64-bit hashes, and the state of the aggregates: such a set and the
+ *		parameters of the future filter.
  */
 #ifndef FAV_HASHSET_H
 #define FAV_HASHSET_H
 
 #include "fav.h"
 
+/* A hash may be added any number of times.  Settle the set before reading it. */
 typedef struct FavHashSet
 {
 	uint64	   *hashes;
@@ -39,5 +39,46 @@ fav_hashset_add(FavHashSet *set, uint64 hash)
 		fav_hashset_grow(set);
 	set->hashes[set->count++] = hash;
 }
+
+/*
+ * The state of an aggregate.
+ *
+ * A serialized state may come from another process or another server, so it has a version and
+ * is little endian on every machine:
+ *
+ *		version			u8
+ *		kind			u8, FavKind
+ *		region size		u8
+ *		reserved		u8, always zero
+ *		capacity		u64
+ *		seed			u64
+ *		error rate		IEEE 754 double
+ *		count			u64
+ *		hashes			u64 each, ascending and unique
+ */
+typedef struct FavAggState
+{
+	FavParams	params;			/* capacity 0: not given */
+	FavHashSet	set;
+} FavAggState;
+
+/* Make a state without hashes.  All its memory comes from this context. */
+extern void fav_state_init(FavAggState *state, const FavParams *params, MemoryContext context);
+
+/* Add the hashes of another state.  Settles the other state. */
+extern void fav_state_unite(FavAggState *state, FavAggState *other);
+
+/* The serialized size of a settled state. */
+extern size_t fav_state_size(const FavAggState *state);
+
+/* Serialize a settled state.  Returns the end of its bytes. */
+extern uint8_t *fav_state_write(const FavAggState *state, uint8_t *to);
+
+/*
+ * Read a serialized state of at most `size` bytes and set *used to its size.  The bytes are not
+ * trusted.  Returns NULL, or the detail of an error message if they are invalid.
+ */
+extern const char *fav_state_read(FavAggState *state, const uint8_t *bytes, size_t size,
+								  size_t *used);
 
 #endif							/* FAV_HASHSET_H */

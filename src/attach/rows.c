@@ -72,7 +72,7 @@ open_level(const FavRow *row, FavRowLevel *level)
 	if (level->reader == NULL && level->value != FAV_NO_LEVEL)
 	{
 		memset(&level->cache, 0, sizeof(level->cache));
-		level->reader = fav_cache_find(&level->cache, CurrentMemoryContext,
+		level->reader = fav_reader_cache_find(&level->cache, CurrentMemoryContext,
 									   (struct varlena *) DatumGetPointer(level->value),
 									   &level->local);
 

@@ -3,7 +3,7 @@
  *		fav_cache_new, fav_add, fav_del, fav_count, fav_cache_stats and fav_cache_agg for
  *		bounded sets.
  *
- * The functions that probe are those of filters (type/functions.c), and so are input and output
+ * The functions that probe are those of filters (type/contains.c), and so are input and output
  * (type/io.c) and comparing (type/compare.c).
  */
 #include "fav.h"
@@ -241,20 +241,15 @@ fav_cache_stats(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
 }
 
-#define FUNCTION(name, call) \
-	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
-	Datum name(PG_FUNCTION_ARGS) { return call; } \
-	PG_FUNCTION_INFO_V1(name)
-
 #define ELEMENT_FUNCTIONS(suffix, kind) \
-	FUNCTION(fav_cache_add_##suffix, edit_element(fcinfo, kind, fav_bounded_add)); \
-	FUNCTION(fav_cache_del_##suffix, edit_element(fcinfo, kind, fav_bounded_remove)); \
-	FUNCTION(fav_cache_agg_##suffix, aggregate(fcinfo, kind))
+	FAV_FUNCTION(fav_cache_add_##suffix, edit_element(fcinfo, kind, fav_bounded_add)); \
+	FAV_FUNCTION(fav_cache_del_##suffix, edit_element(fcinfo, kind, fav_bounded_remove)); \
+	FAV_FUNCTION(fav_cache_agg_##suffix, aggregate(fcinfo, kind))
 
 #define KIND_FUNCTIONS(suffix, kind) \
 	ELEMENT_FUNCTIONS(suffix, kind); \
-	FUNCTION(fav_cache_add_##suffix##_array, edit_array(fcinfo, kind, fav_bounded_add)); \
-	FUNCTION(fav_cache_del_##suffix##_array, edit_array(fcinfo, kind, fav_bounded_remove))
+	FAV_FUNCTION(fav_cache_add_##suffix##_array, edit_array(fcinfo, kind, fav_bounded_add)); \
+	FAV_FUNCTION(fav_cache_del_##suffix##_array, edit_array(fcinfo, kind, fav_bounded_remove))
 
 KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
 KIND_FUNCTIONS(text, FAV_KIND_TEXT);

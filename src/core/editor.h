@@ -109,13 +109,6 @@ extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
 /* Drop slice i. */
 extern void fav_editor_drop_slice(FavEditor *editor, uint32_t i);
 
-/* The geometry of the next slice of a span, to which this many hashes will be added at once. */
-extern FavStatus fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count,
-									 FavSlice *slice);
-
-/* Does the error of slice i, if it is small, exceed what it is sized for by a tenth? */
-extern bool fav_slice_is_uneven(const FavFilter *filter, uint32_t i);
-
 /*
  * The number of elements in the slices changes when an element becomes visible in them or
  * ceases to be.  It is an estimate: adding a false positive counts as adding an element again.

@@ -1,6 +1,6 @@
 /*
  * flush.c
- *		Moving recent into the slices.
+ *		Moving recent into the slices, and building a slice from all hashes.
  *
  * A hash that some slice reports is pinned there: it is an earlier add or a false positive.
  * Any other is inserted into the slice with the largest share of free bits.
@@ -65,8 +65,9 @@ block_error(const FavFilter *filter, uint32_t i, uint32_t block)
 						   filter->params.region_size, slice->k);
 }
 
-bool
-fav_slice_is_uneven(const FavFilter *filter, uint32_t i)
+/* Does the error of slice i, if it is small, exceed what it is sized for by a tenth? */
+static bool
+is_uneven(const FavFilter *filter, uint32_t i)
 {
 	const FavSlice *slice = &filter->slices[i];
 	double		sum = 0.0;
@@ -288,8 +289,9 @@ plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 		plan->capacity = plan->least;
 }
 
-FavStatus
-fav_size_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice)
+/* The geometry of the next slice of a span, to which this many hashes will be added at once. */
+static FavStatus
+size_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice)
 {
 	uint32_t	region_size = filter->params.region_size;
 	bool		is_first = fav_is_dated(filter) && filter->nslices == 0;
@@ -322,7 +324,7 @@ static FavStatus
 make_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice,
 				uint8_t **blocks)
 {
-	FavStatus	status = fav_size_next_slice(filter, span, count, slice);
+	FavStatus	status = size_next_slice(filter, span, count, slice);
 	size_t		size;
 
 	if (status != FAV_OK)
@@ -517,5 +519,60 @@ fav_editor_flush(FavEditor *editor)
 
 	while (editor->filter.nrecent > 0 && status == FAV_OK)
 		status = fav_editor_flush_span(editor);
+	return status;
+}
+
+/*
+ * A filter with one slice of exactly the right size, from all its hashes
+ */
+
+/* Build the slice, whose geometry is known. */
+static FavStatus
+build_slice(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	FavSlice   *slice = &editor->filter.slices[0];
+	uint32_t	region_size = editor->filter.params.region_size;
+	size_t		size = fav_slice_bytes(slice, region_size);
+	uint8_t    *blocks = fav_alloc(size);
+
+	if (blocks == NULL)
+		return FAV_NO_MEMORY;
+	editor->own_blocks[0] = blocks;
+	fav_zero(blocks, size);
+	slice->blocks = blocks;
+	slice->bits_set = 0;
+	slice->offset = 0;
+	fav_slice_insert_many(slice, blocks, region_size, hashes, count);
+	editor->filter.nslices = 1;
+	return FAV_OK;
+}
+
+FavStatus
+fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *hashes, size_t count)
+{
+	FavFilter  *filter = &editor->filter;
+	FavStatus	status;
+
+	fav_editor_new(editor, params);
+	if (count <= FAV_RECENT_MAX)
+		return fav_editor_add_many(editor, hashes, count);
+
+	if (filter->params.capacity < count)
+		filter->params.capacity = count;
+	filter->elements = count;
+	status = size_next_slice(filter, 0, count, &filter->slices[0]);
+	if (status == FAV_OK)
+		status = build_slice(editor, hashes, count);
+
+	/* the blocks of a small slice may be uneven by chance: some more, then */
+	while (status == FAV_OK && is_uneven(filter, 0))
+	{
+		filter->nslices = 0;
+		fav_free(editor->own_blocks[0]);
+		editor->own_blocks[0] = NULL;
+		fav_slice_widen(&filter->slices[0], filter->params.region_size);
+		status = build_slice(editor, hashes, count);
+	}
+	fav_tombstones_reorder(editor);
 	return status;
 }

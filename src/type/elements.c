@@ -1,6 +1,6 @@
 /*
  * elements.c
- *		Elements whose kind differs from that of the filter.
+ *		Elements of another kind than the filter, and elements of arrays.
  *
  * Many drivers send parameters without a type, which PostgreSQL resolves to text.  So text is
  * converted to the kind of the filter.  Text that cannot be converted is an error, and so is
@@ -13,6 +13,7 @@
 #include "type/elements.h"
 
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 const char *
 fav_kind_name(FavKind kind)
@@ -92,4 +93,35 @@ fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *p
 				 errmsg("text in braces could be an array without a type"),
 				 errhint("Cast an array to its type, for example $1::bigint[]. If the text itself "
 						 "is the element, write ARRAY[$1].")));
+}
+
+/*
+ * Integers of an array without NULLs are Datums already.  Deconstructing such an array costs
+ * more than probing its elements.
+ */
+void
+fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(number);
+	bool	   *nulls;
+	int			count;
+	int			i;
+
+	elements->array = array;
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elements->typlen, &elements->typbyval,
+						 &elements->typalign);
+	elements->is_plain = elements->typbyval && elements->typlen == sizeof(Datum) &&
+		!ARR_HASNULL(array);
+	if (elements->is_plain)
+	{
+		elements->values = (Datum *) ARR_DATA_PTR(array);
+		elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		return;
+	}
+	deconstruct_array(array, ARR_ELEMTYPE(array), elements->typlen, elements->typbyval,
+					  elements->typalign, &elements->values, &nulls, &count);
+	elements->count = 0;
+	for (i = 0; i < count; i++)
+		if (!nulls[i])
+			elements->values[elements->count++] = elements->values[i];
 }

@@ -8,7 +8,7 @@
 #include "work.h"
 
 #include "server/server.h"
-#include "../../src/aggregate/state.h"
+#include "../../src/aggregate/hashset.h"
 
 /*
  * The most steps per hash (work.h): to sort them once, to add them one by one, and to merge sets

@@ -1,7 +1,7 @@
 /*
  * server.h
- *		The part of PostgreSQL that hashset.c and state.c need, to compile them without
- *		the server.  Replaces fav.h (the Makefile defines FAV_H) and the headers in this
+ *		The part of PostgreSQL that hashset.c needs, to compile it without the
+ *		server.  Replaces fav.h (the Makefile defines FAV_H) and the headers in this
  *		folder.
  */
 #ifndef FAV_TEST_SERVER_H

@@ -1,5 +1,5 @@
 /*
- * levels.c
+ * probe.c
  *		Reading the levels of an attached filter in SQL: fav_probe, fav_probe_at and fav_stack.
  */
 #include "fav.h"
@@ -25,7 +25,7 @@ enum
 /* What a call of fav_probe keeps for the next: loaded values of base and middle. */
 typedef struct LevelCaches
 {
-	FavCache	caches[MIDDLE + 1];
+	FavReaderCache	caches[MIDDLE + 1];
 } LevelCaches;
 
 /* Base and middle, each of them opened once in a call, when it is needed. */
@@ -47,7 +47,7 @@ raise_not_levels(void)
 	pg_unreachable();
 }
 
-static FavCache *
+static FavReaderCache *
 level_cache(FmgrInfo *function, int number)
 {
 	if (function->fn_extra == NULL)
@@ -60,15 +60,15 @@ level_reader(LevelReaders *below, int number)
 {
 	FunctionCallInfo fcinfo = below->fcinfo;
 	struct varlena *attribute;
-	FavCache   *cache;
+	FavReaderCache   *cache;
 
 	if (below->readers[number] != NULL)
 		return below->readers[number];
 	attribute = (struct varlena *) PG_GETARG_POINTER(number);
 	cache = level_cache(fcinfo->flinfo, number);
-	below->readers[number] = fav_cache_latest(cache, attribute);
+	below->readers[number] = fav_reader_cache_latest(cache, attribute);
 	if (below->readers[number] == NULL)
-		below->readers[number] = fav_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute,
+		below->readers[number] = fav_reader_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute,
 												&below->local[number]);
 	return below->readers[number];
 }

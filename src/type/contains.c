@@ -1,5 +1,5 @@
 /*
- * functions.c
+ * contains.c
  *		fav_contains and fav_filter, for elements and arrays.
  *
  * Each operation is written once for all kinds of elements.  The macros at the end of the file
@@ -11,41 +11,9 @@
 #include "type/expanded.h"
 #include "miscadmin.h"
 #include "toast_cache.h"
-#include "utils/lsyscache.h"
 
 /* The number of array elements that are probed at once. */
 #define PROBE_BATCH		64
-
-/*
- * Integers of an array without NULLs are Datums already.  Deconstructing such an array costs
- * more than probing its elements.
- */
-void
-fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
-{
-	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(number);
-	bool	   *nulls;
-	int			count;
-	int			i;
-
-	elements->array = array;
-	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elements->typlen, &elements->typbyval,
-						 &elements->typalign);
-	elements->is_plain = elements->typbyval && elements->typlen == sizeof(Datum) &&
-		!ARR_HASNULL(array);
-	if (elements->is_plain)
-	{
-		elements->values = (Datum *) ARR_DATA_PTR(array);
-		elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-		return;
-	}
-	deconstruct_array(array, ARR_ELEMTYPE(array), elements->typlen, elements->typbyval,
-					  elements->typalign, &elements->values, &nulls, &count);
-	elements->count = 0;
-	for (i = 0; i < count; i++)
-		if (!nulls[i])
-			elements->values[elements->count++] = elements->values[i];
-}
 
 /*
  * Contains.  A NULL filter is empty.  A NULL element gives NULL.  The array forms give the OR

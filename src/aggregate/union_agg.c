@@ -1,5 +1,5 @@
 /*
- * union.c
+ * union_agg.c
  *		fav_union_agg: the union of many filters.
  *
  * A filter without slices and tombstones is exact, unless it is dated.  The state has the
@@ -11,14 +11,14 @@
  *
  *		version			u8
  *		has_exact		u8, 0 or 1
- *		exact			if has_exact: see state.h
+ *		exact			if has_exact: see hashset.h
  *		filters			each as its size, u32, and its bytes
  */
 #include "fav.h"
 
-#include "aggregate/state.h"
+#include "aggregate/hashset.h"
 #include "miscadmin.h"
-#include "type/union.h"
+#include "type/edit.h"
 #include "utils/memutils.h"
 
 #define UNION_VERSION		1

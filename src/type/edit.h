@@ -1,9 +1,9 @@
 /*
- * union.h
+ * edit.h
  *		The union of filters, with errors reported by ereport.
  */
-#ifndef FAV_TYPE_UNION_H
-#define FAV_TYPE_UNION_H
+#ifndef FAV_EDIT_H
+#define FAV_EDIT_H
 
 #include "fav.h"
 
@@ -13,4 +13,4 @@ extern void fav_check_unitable(const FavParams *a, const FavParams *b);
 /* Add all elements of `other` to the filter of the editor. */
 extern void fav_unite(FavEditor *editor, const FavFilter *other);
 
-#endif							/* FAV_TYPE_UNION_H */
+#endif							/* FAV_EDIT_H */
