@@ -193,6 +193,9 @@ check_edit(const Life *life, const FavFilter *stack)
 	FavEditor	editor;
 	Value		edited;
 	FavEditor	united;
+	uint32_t	removed = 0;
+	uint32_t	wrong = 0;
+	double		promised;
 	uint32_t	i;
 
 	fav_editor_open(&editor, stack);
@@ -218,9 +221,20 @@ check_edit(const Life *life, const FavFilter *stack)
 		if (life->present[i] && i % 3 == 0 && i % 2 == 0)
 			CHECK(fav_editor_remove(&united, hash_of(life, i)) == FAV_OK);
 	for (i = 0; i < life->universe; i++)
-		if (life->present[i])
-			CHECK_THAT(fav_editor_contains(&united, hash_of(life, i)) == (i % 3 == 1 || (i % 3 == 0 && i % 2 == 1)),
-					   "after adding others again and a union, element %u", i);
+	{
+		bool		is_there = i % 3 == 1 || (i % 3 == 0 && i % 2 == 1);
+		bool		reported = fav_editor_contains(&united, hash_of(life, i));
+
+		if (!life->present[i])
+			continue;
+		CHECK_THAT(reported || !is_there, "lost after adding others again and a union: element %u", i);
+		removed += !is_there;
+		wrong += reported && !is_there;
+	}
+
+	/* one that was only in `recent` has no tombstone, so it may be reported by chance */
+	promised = 2 * life->params.error_rate * removed;
+	CHECK_THAT(wrong <= promised + 5 * sqrt(promised) + 1, "%u of %u removed elements are reported", wrong, removed);
 	fav_editor_close(&united);
 	fav_editor_close(&editor);
 	value_free(&edited);
