@@ -62,7 +62,7 @@ foreach my $name (sort keys %builds)
 	# make -W: as if the file had just been changed
 	is((run("$make -q"))[0], 0, "$name: nothing is left to do");
 	is((run("$make -q -W $top/src/$_"))[0], 1, "$name: a change of $_ is seen")
-	  foreach ('fav.h', 'core/format.h', 'attach/attach.h', 'fav.c');
+	  foreach ('fav.h', 'core/format.h', 'attach/attachment.h', 'fav.c');
 
 	($status, $output) = run("$make install DESTDIR=$build/root");
 	is($status, 0, "$name: installs") or diag($output);

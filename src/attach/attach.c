@@ -2,7 +2,11 @@
  * attach.c
  *		fav_attach and fav_detach.
  */
-#include "attach.h"
+#include "attach/build.h"
+#include "attach/citus.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
+#include "attach/sink.h"
 
 #include "catalog/pg_type.h"
 #include "access/table.h"

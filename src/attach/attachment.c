@@ -6,7 +6,9 @@
  * an error; the view fav_attachments says that the attachment is not active.  Only catalogs
  * are read.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"

@@ -21,7 +21,11 @@
  * here it matters that a collection goes with its subtransaction: what was rolled back is not
  * added.
  */
-#include "attach.h"
+#include "attach/build.h"
+#include "attach/collect.h"
+#include "attach/queries.h"
+#include "attach/reconcile.h"
+#include "attach/sink.h"
 
 #include "access/xact.h"
 #include "catalog/pg_operator_d.h"

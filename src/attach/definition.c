@@ -16,12 +16,12 @@
  * follows renames, maps columns to partitions, keeps what is needed from being dropped, and
  * dumps all of it by name.  A trigger alone proves nothing: anybody can make one.
  *
- * On a distributed table (shards.c) the constant is of type text: there triggers are made
+ * On a distributed table (citus.c) the constant is of type text: there triggers are made
  * before the levels table when Citus adds a node.
  *
  * This file reads catalogs only.  It opens no table of a user, and waits for no lock.
  */
-#include "attach.h"
+#include "attach/citus.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"

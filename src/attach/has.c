@@ -30,7 +30,9 @@
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"

@@ -4,7 +4,10 @@
  *
  * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
+#include "attach/sink.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"

@@ -10,7 +10,7 @@
  * change the objects that we make.  Row security hides no rows from the owner, even if it
  * is forced.
  */
-#include "attach.h"
+#include "attach/queries.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"

@@ -4,7 +4,9 @@
  *
  * Every name in a query is qualified: the search_path has no say.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
@@ -99,7 +101,7 @@ key_cast(const FavAttachment *attachment)
 }
 
 /*
- * The two forms of an attachment (mapping.c) in SQL, for a table s of (key, element): the key
+ * The two forms of an attachment (columns.c) in SQL, for a table s of (key, element): the key
  * of the filter; what the filter holds; and which rows r of the source are of the filter whose
  * first key is $1 and whose last key is $2.
  */

@@ -8,7 +8,10 @@
  *
  * The function says if the filters are complete.  The view is made when they are.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/monitor.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"

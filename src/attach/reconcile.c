@@ -16,7 +16,10 @@
  * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
  * building the key's base takes.
  */
-#include "attach.h"
+#include "attach/build.h"
+#include "attach/queries.h"
+#include "attach/reconcile.h"
+#include "attach/rows.h"
 
 #include "core/levels.h"
 #include "miscadmin.h"

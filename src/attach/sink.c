@@ -32,7 +32,8 @@
  * the newest one of the filter if that is later.  So a clock that was ahead, and is right again,
  * does not make elements too old at once.
  */
-#include "attach.h"
+#include "attach/rows.h"
+#include "attach/sink.h"
 
 #include "access/detoast.h"
 #include "access/xact.h"

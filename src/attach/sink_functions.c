@@ -7,7 +7,11 @@
  * argument has exactly the type that is declared here, and no function of a stranger can fit
  * better.
  */
-#include "attach.h"
+#include "attach/collect.h"
+#include "attach/objects.h"
+#include "attach/queries.h"
+#include "attach/reconcile.h"
+#include "attach/sink.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"

@@ -9,7 +9,9 @@
  * that no element of the source has: base and middle may only have bits of elements that are
  * in the source or have a tombstone.
  */
-#include "attach.h"
+#include "attach/monitor.h"
+#include "attach/queries.h"
+#include "attach/sink.h"
 
 #include "access/htup_details.h"
 #include "core/levels.h"

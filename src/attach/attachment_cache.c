@@ -10,7 +10,8 @@
  * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
  * takes that lock first.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/queries.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"

@@ -1,5 +1,5 @@
 /*
- * shards.c
+ * citus.c
  *		Sources that Citus has spread over servers.
  *
  * Citus keeps a distributed table as a shell, an empty table on every node that everybody
@@ -15,7 +15,8 @@
  *
  * In a database without Citus nothing here does anything.
  */
-#include "attach.h"
+#include "attach/citus.h"
+#include "attach/queries.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"

@@ -1,0 +1,37 @@
+/*
+ * reconcile.h
+ *		Making the filter of one key agree with the source.
+ */
+#ifndef FAV_RECONCILE_H
+#define FAV_RECONCILE_H
+
+#include "attach/attachment.h"
+
+/* What is known of touched elements without looking them up. */
+typedef enum FavKnown
+{
+	FAV_UNKNOWN,
+	FAV_ALL_PRESENT,
+	FAV_ALL_ABSENT
+} FavKnown;
+
+typedef struct FavKey FavKey;
+
+/* A list of hashes that grows. */
+typedef struct FavHashes
+{
+	uint64_t   *values;
+	size_t		count;
+	size_t		allocated;
+} FavHashes;
+
+extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
+extern int	fav_compare_hashes(const void *a, const void *b);
+extern void fav_sort_hashes(FavHashes *hashes);
+
+extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known);
+extern void fav_touch_row(FavKey *key, Datum row_key, Datum element);
+extern void fav_reconcile_key(FavKey *key);
+extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
+
+#endif							/* FAV_RECONCILE_H */

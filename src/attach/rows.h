@@ -1,0 +1,57 @@
+/*
+ * rows.h
+ *		The row of a filter in its levels table.
+ */
+#ifndef FAV_ROWS_H
+#define FAV_ROWS_H
+
+#include "attach/attachment.h"
+#include "toast_cache.h"
+
+#include "storage/itemptr.h"
+
+typedef struct FavRowLevel
+{
+	Datum		value;
+	FavReader  *reader;			/* NULL: not opened yet */
+	FavReader	local;			/* for a value that is not out of line */
+	FavReaderCache	cache;			/* for one that is */
+} FavRowLevel;
+
+typedef struct FavRow
+{
+	FavAttachment *attachment;
+	Datum		key;			/* of the filter */
+	bool		is_locked;
+	bool		is_built_anew;	/* whatever its levels are: they may be damaged */
+	ItemPointerData tid;		/* where the version is that was read, */
+	TransactionId xmin;			/* and who has written it */
+	FavFilter	recent;
+	FavRowLevel base;
+	FavRowLevel middle;
+	Datum		log[FAV_LOG_PARTS]; /* of a sink */
+} FavRow;
+
+/* What is written. */
+typedef struct FavWritten
+{
+	Datum		recent;
+	Datum		middle;
+	Datum		base;
+	Datum		log;			/* one part of it, */
+	int			part;			/* and its number, from 0 */
+} FavWritten;
+
+extern void fav_open_value(FavFilter *filter, Datum value);
+extern bool fav_read_row(FavRow *row);
+extern FavReader *fav_row_base(FavRow *row);
+extern FavReader *fav_row_middle(FavRow *row);
+extern void fav_forget_below_recent(FavRow *row, int32 period);
+extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
+extern void fav_new_level(const FavAttachment *attachment, double error_share, uint64 capacity,
+						  FavEditor *editor);
+extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels);
+extern bool fav_insert_row(FavRow *row, const FavWritten *levels);
+pg_noreturn extern void fav_raise_not_written(const FavAttachment *attachment);
+
+#endif							/* FAV_ROWS_H */
