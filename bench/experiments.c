@@ -1,6 +1,6 @@
 /*
  * experiments.c
- *		The experiments of the works that fav builds on; docs/EXPERIMENTS.md is about them.
+ *		The experiments of the works that fav builds on; docs/internals/EXPERIMENTS.md is about them.
  *
  *		experiments [file with one word per line ...]
  *

@@ -1,4 +1,4 @@
-# The charts of docs/EXPERIMENTS.md, from experiments.tsv in the current folder.
+# The charts of docs/internals/EXPERIMENTS.md, from experiments.tsv in the current folder.
 
 set terminal svg size 820,400 font "Helvetica,13" background "#ffffff" rounded
 set datafile separator "\t"

@@ -51,7 +51,7 @@ SELECT complaint($$SELECT '\x01zz'::fav$$);
 SELECT complaint($$SELECT '\x0 '::fav$$);
 SELECT complaint($$SELECT '\x0100'::fav$$);
 
--- Bytes.  docs/FORMAT.md says where each field is.  small has 2 recent hashes, large has 128.
+-- Bytes.  docs/internals/FORMAT.md says where each field is.  small has 2 recent hashes, large has 128.
 CREATE FUNCTION spoilt(value bytea, at int, bytes bytea) RETURNS TABLE (complaint text) LANGUAGE sql AS $$
 	SELECT complaint(format('SELECT %L::bytea::fav', overlay(value PLACING bytes FROM at + 1)))
 $$;

@@ -12,7 +12,7 @@
  *					trigger covered, each touched key is locked, its touched elements are
  *					looked up in the source, and its filter is made to agree.
  *
- * docs/ATTACHMENTS.md shows why this is right.
+ * docs/internals/ATTACHMENTS.md shows why this is right.
  *
  * A sink is an attachment whose source stores no rows.  Its row trigger collects the pairs of
  * rows before they are inserted, and lets none of them in; what is collected is added to the

@@ -15,8 +15,8 @@
  * had been made there in the first place.  Then middle and log are gone.
  *
  * Replaying removes elements from base by clearing bits.  That is safe only if base has the
- * element (docs/ALGORITHM.md), so what recent says must be true of base once everything before
- * it was replayed:
+ * element (docs/internals/ALGORITHM.md), so what recent says must be true of base once everything
+ * before it was replayed:
  *
  *		- An element that is added goes to recent, even if a level below reports it: that may be
  *		  by chance, thanks to bits of others, which may be cleared later.  Base pins it then.

@@ -8,7 +8,7 @@
  * unmarked regions, and only for an element y that exactly one slice reports.  That slice is
  * y's home, because the home of an element always reports it.  So the cleared bits are y's
  * own, not x's.  If two slices report y, its home is unknown, and y gets a tombstone
- * instead.  docs/ALGORITHM.md has the long form.
+ * instead.  docs/internals/ALGORITHM.md has the long form.
  */
 #include "dated.h"
 #include "editor.h"
@@ -271,7 +271,7 @@ least_to_clear(const FavParams *params, uint32_t k)
 
 /*
  * Remove an element from the slice that is its home.  If it has a tombstone already, nothing is
- * cleared (docs/ALGORITHM.md), so the caller need not check for that.
+ * cleared (docs/internals/ALGORITHM.md), so the caller need not check for that.
  */
 static FavStatus
 remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)

@@ -24,7 +24,7 @@
  * A probe therefore finds its first four bits within 32 bytes, and nearly always they are
  * enough to say no.  The columns of the original filter, Ha + i * Hb over the whole block, take
  * a cache line each.  They also lie on a line: two elements that share a few of them tend to
- * share all.  docs/ALGORITHM.md has the figures.
+ * share all.  docs/internals/ALGORITHM.md has the figures.
  */
 #ifndef FAV_HASH_H
 #define FAV_HASH_H

@@ -1,6 +1,6 @@
 /*
  * sizing.c
- *		See sizing.h.  docs/ALGORITHM.md derives the formulas and shows what was
+ *		See sizing.h.  docs/internals/ALGORITHM.md derives the formulas and shows what was
  *		measured.
  *
  * Notation: m data bits, n elements of k bits each, load l = k * n / m.

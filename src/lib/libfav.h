@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The major version is that of the format (docs/FORMAT.md): it reads all formats up to it. */
+/* The major version is that of the format (docs/internals/FORMAT.md).  All older ones are read. */
 #define LIBFAV_VERSION_MAJOR	1
 #define LIBFAV_VERSION_MINOR	0
 #define LIBFAV_VERSION_PATCH	0

@@ -2,8 +2,8 @@
  * io.c
  *		Input and output of fav and fav_cache as text, binary and bytea.
  *
- * Binary and bytea are the bytes of the value (docs/FORMAT.md).  Text is \x and these bytes in
- * hexadecimal, as in bytea.
+ * Binary and bytea are the bytes of the value (docs/internals/FORMAT.md).  Text is \x and these
+ * bytes in hexadecimal, as in bytea.
  */
 #include "fav.h"
 

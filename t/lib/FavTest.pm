@@ -170,7 +170,7 @@ sub popcount
 	return unpack('%64b*', $_[0]);
 }
 
-# The bytes of a value as in docs/FORMAT.md, from any parameters.  Sizes and counts are correct
+# The bytes of a value as in docs/internals/FORMAT.md, from any parameters.  Sizes and counts are correct
 # unless they are given.  An empty value has no kind; the default for others is bigint.
 sub build_value
 {

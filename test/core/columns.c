@@ -2,7 +2,7 @@
  * columns.c
  *		False positives of a full slice for three choices of an element's bits: those of
  *		hash.h, four in a lane; each bit in another lane; and those of the original
- *		filter, whose columns are Ha + i * Hb.  Prints the table of docs/ALGORITHM.md;
+ *		filter, whose columns are Ha + i * Hb.  Prints the table of docs/internals/ALGORITHM.md;
  *		make columns runs it.
  */
 #include "harness.h"

@@ -1,6 +1,6 @@
 /*
  * protocol.c
- *		Measure and print the figures of docs/ALGORITHM.md, and check their bounds.
+ *		Measure and print the figures of docs/internals/ALGORITHM.md, and check their bounds.
  *
  *		protocol [seed]
  *

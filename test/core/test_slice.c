@@ -1,7 +1,7 @@
 /*
  * test_slice.c
  *		The functions of a slice, portable and AVX2, compared with slow ones that follow
- *		docs/FORMAT.md bit by bit; and the membership in whole filters.
+ *		docs/internals/FORMAT.md bit by bit; and the membership in whole filters.
  */
 #include "harness.h"
 
@@ -150,7 +150,7 @@ check_list(const char *name, const FavKernels *kernels)
 	test_end();
 }
 
-/* Bit by bit, as in docs/FORMAT.md. */
+/* Bit by bit, as in docs/internals/FORMAT.md. */
 static void
 insert_slowly(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t hash)
 {
