@@ -108,7 +108,7 @@ my @mutations = (
 	sub {
 		my ($value) = @_;
 		my $size = any(1, 2, 4, 8);
-		my ($a, $b) = map { $size * int(rand(length($value) / $size)) } 1, 2;
+		my ($a, $b) = map { $size * int(rand(int(length($value) / $size))) } 1, 2;
 		my $word = substr($value, $a, $size);
 		substr($value, $a, $size) = substr($value, $b, $size);
 		substr($value, $b, $size) = $word;
