@@ -37,7 +37,7 @@ enum
 	FAV_LEVELS_LOG				/* the first of FAV_LOG_PARTS, in a sink */
 };
 
-#define FAV_LOG_PARTS	4
+#define FAV_LOG_PARTS	8
 
 /* A level that a key does not have: the short form of the empty filter in the table. */
 #define FAV_NO_LEVEL	((Datum) 0)

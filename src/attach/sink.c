@@ -7,10 +7,12 @@
  *		recent		the latest changes, exact: up to 128 hashes, added or removed
  *		middle		what changed since base was written, but for the latest changes
  *		log			the changes in middle, exact, for us alone: every recent that was pushed.  It
- *					has four parts, so that a push need not write all of it
+ *					has several parts, so that a push need not write all of it
  *		base		everything before that; an ordinary filter that grows
  *
- * A change writes recent.  A full recent is pushed into middle, and appended to the log.  When
+ * A change writes recent.  A full recent is pushed into middle, and appended to the log.  A full
+ * middle is built anew from the log, with more capacity, so that it has one slice and is never much
+ * larger than what it holds.  When
  * the log is full, it is replayed on base: every change is made there, in its order, as if it
  * had been made there in the first place.  Then middle and log are gone.
  *
@@ -53,7 +55,14 @@
  * in some 128 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
  * where the square of the capacity is this many times the bytes of base.
  */
-#define CAPACITY_FACTOR		50.0
+#define CAPACITY_FACTOR		100.0
+
+/* A smaller part of the log might stay in the row, which is written with each change. */
+#define PART_MIN_SIZE		4000
+
+/* By how much a middle grows that is built anew, of what it holds. */
+#define MIDDLE_GROWTH		1.25
+#define MIDDLE_MIN_CAPACITY	(4 * FAV_RECENT_MAX)
 
 /*
  * Base takes FAV_BASE_ERROR_SHARE.  Middle has one slice, perhaps two, which take less than two
@@ -217,19 +226,6 @@ in_recent(const FavRow *row, uint64_t hash)
 	return fav_recent_contains(row->recent.recent, row->recent.nrecent, hash);
 }
 
-static void
-open_level(const FavAttachment *attachment, FavReader *old, double error_share, uint64 capacity,
-		   FavEditor *editor)
-{
-	if (old == NULL)
-	{
-		fav_new_level(attachment, error_share, capacity, editor);
-		return;
-	}
-	fav_reader_expect(old, UINT32_MAX);
-	fav_editor_open(editor, &old->filter);
-}
-
 /*
  * The log
  */
@@ -269,7 +265,7 @@ log_capacity(FavRow *row)
 static int
 current_part(FavRow *row)
 {
-	size_t		full = 8 * log_capacity(row) / FAV_LOG_PARTS;
+	size_t		full = Max(8 * log_capacity(row) / FAV_LOG_PARTS, PART_MIN_SIZE);
 	int			part = 0;
 
 	while (part < FAV_LOG_PARTS - 1 &&
@@ -313,33 +309,57 @@ replay(FavEditor *level, const FavFilter *filter, bool is_base)
 	}
 }
 
-static void
-replay_part(const FavRow *row, int part, FavEditor *base)
+/* Where one is in the log. */
+typedef struct LogCursor
 {
-	struct varlena *log;
+	const FavRow *row;
+	int			part;			/* the next one */
 	const uint8_t *at;
 	const uint8_t *end;
+} LogCursor;
 
-	if (row->log[part] == FAV_NO_LEVEL)
-		return;
-	log = (struct varlena *) PG_DETOAST_DATUM_PACKED(row->log[part]);
-	at = (const uint8_t *) VARDATA_ANY(log);
-	end = at + VARSIZE_ANY_EXHDR(log);
-	while (at < end)
+/* The next recent that was pushed; false if there is none. */
+static bool
+next_in_log(LogCursor *cursor, FavFilter *filter)
+{
+	FavProblem	problem;
+	size_t		left;
+	size_t		size;
+
+	while (cursor->at == cursor->end)
 	{
-		size_t		left = (size_t) (end - at);
-		size_t		size = left < LOG_PREFIX ? 0 : fav_load32(at);
-		FavFilter	filter;
-		FavProblem	problem;
+		struct varlena *log;
 
-		if (left < LOG_PREFIX + size)
-			raise_not_ours(row->attachment);
-		if (fav_open(&filter, at + LOG_PREFIX, size, size, &problem) != FAV_OK)
-			fav_raise_corrupted(&problem);
-		if (!is_recent(row->attachment, &filter))
-			raise_not_ours(row->attachment);
-		replay(base, &filter, true);
-		at += LOG_PREFIX + size;
+		if (cursor->part == FAV_LOG_PARTS)
+			return false;
+		if (cursor->row->log[cursor->part++] == FAV_NO_LEVEL)
+			continue;
+		log = (struct varlena *) PG_DETOAST_DATUM_PACKED(cursor->row->log[cursor->part - 1]);
+		cursor->at = (const uint8_t *) VARDATA_ANY(log);
+		cursor->end = cursor->at + VARSIZE_ANY_EXHDR(log);
+	}
+	left = (size_t) (cursor->end - cursor->at);
+	size = left < LOG_PREFIX ? 0 : fav_load32(cursor->at);
+	if (left < LOG_PREFIX + size)
+		raise_not_ours(cursor->row->attachment);
+	if (fav_open(filter, cursor->at + LOG_PREFIX, size, size, &problem) != FAV_OK)
+		fav_raise_corrupted(&problem);
+	if (!is_recent(cursor->row->attachment, filter))
+		raise_not_ours(cursor->row->attachment);
+	cursor->at += LOG_PREFIX + size;
+	return true;
+}
+
+static void
+replay_log(const FavRow *row, FavEditor *level, bool is_base)
+{
+	LogCursor	cursor = {row, 0, NULL, NULL};
+	FavFilter	filter;
+
+	while (next_in_log(&cursor, &filter))
+	{
+		CHECK_FOR_INTERRUPTS();
+		replay(level, &filter, is_base);
 	}
 }
 
@@ -399,6 +419,80 @@ change_recent(FavRow *row, const FavChange *change, FavWritten *levels)
 	levels->recent = fav_finish_edit(&editor);
 }
 
+/*
+ * Middle
+ */
+
+/* The largest number of changes in the log and in recent that are of one span. */
+static uint64
+count_largest_span(const FavRow *row)
+{
+	/* one more than can be alive at once, for those that are too old */
+	int64		spans[10];
+	uint64		counts[lengthof(spans)] = {0};
+	uint64		largest = 0;
+	LogCursor	cursor = {row, 0, NULL, NULL};
+	FavFilter	filter;
+	bool		is_first = true;
+	uint32		run;
+
+	for (filter = row->recent; is_first || next_in_log(&cursor, &filter); is_first = false)
+		for (run = 0; run < filter.nruns; run++)
+		{
+			int64		span = fav_span(&filter, fav_run_period(&filter, run));
+			int			i = 0;
+
+			while (i < (int) lengthof(spans) - 1 && counts[i] > 0 && spans[i] != span)
+				i++;
+			spans[i] = span;
+			counts[i] += fav_run_count(&filter, run);
+			largest = Max(largest, counts[i]);
+		}
+	return largest;
+}
+
+/*
+ * The capacity that makes the first slice of a span as large as this.  The other spans follow the
+ * first (flush.c).
+ */
+static uint64
+capacity_of_span(const FavAttachment *attachment, uint64 capacity)
+{
+	uint32		keep = attachment->params.keep;
+
+	return keep == 0 ? capacity : capacity * (keep + 1) / (fav_delay(keep) + 1) + 1;
+}
+
+/*
+ * Middle, with capacity for `count` changes more than the log has.  One that has not is built anew
+ * from the log.
+ */
+static void
+open_middle(FavRow *row, size_t count, FavEditor *middle)
+{
+	FavReader  *old = fav_row_middle(row);
+	size_t		logged = log_size(row) / sizeof(uint64_t);
+	uint64		capacity;
+	uint64		largest;
+
+	if (old != NULL && logged + count <= old->filter.params.capacity)
+	{
+		fav_reader_expect(old, UINT32_MAX);
+		fav_editor_open(middle, &old->filter);
+		return;
+	}
+	capacity = Min((uint64) (MIDDLE_GROWTH * (logged + count)), log_capacity(row));
+	capacity = Max(capacity, Max(logged + count, MIDDLE_MIN_CAPACITY));
+	largest = row->attachment->keep == 0 ? capacity :
+		(count_largest_span(row) + count) * capacity / (logged + count);
+	fav_new_level(row->attachment,
+				  row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
+				  capacity_of_span(row->attachment, largest), middle);
+	replay_log(row, middle, false);
+	fav_require(fav_editor_flush(middle));
+	middle->filter.params.capacity = capacity;
+}
+
 static void
 push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 {
@@ -417,9 +511,7 @@ push(FavRow *row, const FavChange *change, FavWritten *levels)
 	size_t		done;
 	size_t		count;
 
-	open_level(row->attachment, fav_row_middle(row),
-			   row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
-			   log_capacity(row), &middle);
+	open_middle(row, row->recent.nrecent + row->recent.ntombstones + change->hashes.count, &middle);
 	initStringInfo(&log);
 	appendStringInfoSpaces(&log, VARHDRSZ);
 	if (row->log[part] != FAV_NO_LEVEL)
@@ -458,16 +550,21 @@ push(FavRow *row, const FavChange *change, FavWritten *levels)
 static void
 merge(FavRow *row, const FavChange *change, FavWritten *levels)
 {
+	FavReader  *old = fav_row_base(row);
 	FavEditor	base;
 	const FavFilter *filter;
 	uint64		count = row->recent.nrecent +
 		(change->action == FAV_ADD ? change->hashes.count : 0);
-	int			i;
 
-	open_level(row->attachment, fav_row_base(row), FAV_BASE_ERROR_SHARE,
-			   Max(FAV_DEFAULT_CAPACITY, count), &base);
-	for (i = 0; i < FAV_LOG_PARTS; i++)
-		replay_part(row, i, &base);
+	if (old != NULL)
+	{
+		fav_reader_expect(old, UINT32_MAX);
+		fav_editor_open(&base, &old->filter);
+	}
+	else
+		fav_new_level(row->attachment, FAV_BASE_ERROR_SHARE, Max(FAV_DEFAULT_CAPACITY, count),
+					  &base);
+	replay_log(row, &base, true);
 	replay(&base, &row->recent, true);
 	if (change->action == FAV_ADD)
 		add_elements(&base, change, 0, change->hashes.count);
