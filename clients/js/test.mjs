@@ -141,7 +141,7 @@ async function testMany() {
   test(many.every((fav, i) => fav.has(i + 1) && !fav.has(i + 2)), 'many filters at once')
   const bytes = (await Fav.from(range(1, 100000))).bytes()
   let all = true
-  for (let i = 0; i < 3000; i++) all &&= (await Fav.open(bytes)).has(5)
+  for (let i = 0; i < 300; i++) all &&= (await Fav.open(bytes)).has(5)
   test(all, 'many filters after each other')
 }
 
@@ -151,7 +151,7 @@ async function testHostile(files) {
   const random = limit => (state = (Math.imul(state, 1103515245) + 12345) >>> 0) % limit
   for (const { name, bytes } of files) {
     const traps = []
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < 20; round++) {
       const damaged = round % 6 === 5 ? bytes.slice(0, random(bytes.length + 1)) : bytes.slice()
       if (round > 0 && damaged.length > 0)
         damaged[random(round % 4 === 0 ? damaged.length : Math.min(damaged.length, 100))] ^= 1 << random(8)
