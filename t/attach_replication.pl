@@ -401,6 +401,40 @@ INSERT INTO hidden VALUES (1, 50000), (200, 1)});
 is( $subscriber->safe_psql('whole', $verified),
 	'hidden|t|' . ($publisher->safe_psql('whole', 'SELECT count(*) FROM hidden') + 2) . '|0|0', 'whole: on its own again');
 
+# ---------------------------------------------------------------------------------
+# A service without the extension: the recipe of docs/OPERATIONS.md, "Managed services"
+# ---------------------------------------------------------------------------------
+
+my @recipe = map { $_->{text} } grep { ($_->{run_by} // '') =~ /attach_replication/ }
+  read_examples("$FindBin::RealBin/../docs/OPERATIONS.md");
+is(scalar(@recipe), 2, 'OPERATIONS.md has a recipe');
+foreach my $node ($publisher, $subscriber)
+{
+	$node->safe_psql('postgres', 'CREATE DATABASE feed');
+}
+$publisher->safe_psql(
+	'feed', q{
+CREATE TABLE posts (id bigint PRIMARY KEY, title text);
+CREATE TABLE hidden_posts (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+INSERT INTO posts SELECT i, i FROM generate_series(1, 300) i;
+INSERT INTO hidden_posts SELECT 1, i FROM generate_series(1, 200) i});
+$publisher->safe_psql('feed', $recipe[0]);
+$publisher->command_ok(
+	[ 'pg_dump', '-s', '-t', 'posts', '-t', 'hidden_posts', '-f', $schema, '-d', $publisher->connstr('feed') ],
+	'feed: the tables are dumped');
+$subscriber->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $schema, '-d', $subscriber->connstr('feed') ],
+	'feed: and made on the replica');
+$connection = $publisher->connstr . ' dbname=feed';
+$subscriber->safe_psql('feed', $recipe[1] =~ s/'host=.*?'/'$connection'/r);
+catch_up('feed');
+my $feed = 'SELECT count(*), max(id) FROM posts WHERE NOT hidden_posts_has(1, id)';
+is($subscriber->safe_psql('feed', $feed), '100|300', 'feed: filtered on the replica');
+$publisher->safe_psql('feed', 'INSERT INTO hidden_posts VALUES (1, 300); DELETE FROM hidden_posts WHERE post_id <= 10');
+catch_up('feed');
+is($subscriber->safe_psql('feed', $feed), '109|299', 'feed: follows the service');
+is($subscriber->safe_psql('feed', q{SELECT missing, stale FROM fav_verify('hidden_posts')}), '0|0', 'feed: right');
+is($publisher->safe_psql('feed', q{SELECT count(*) FROM pg_extension WHERE extname = 'fav'}), '0', 'feed: the service has no extension');
+
 log_is_clean($publisher, 'publisher: a clean log');
 log_is_clean($subscriber, 'subscriber: a clean log');
 $subscriber->stop;

@@ -3,7 +3,8 @@
 # kind of statement, shard moves and splits under writers, a new node, and the failure of a
 # worker.
 #
-# Skipped where Citus is not installed; sql/attach_shards covers the shard logic without it.
+# docs/SCALING.md shows what of it users call.  Skipped where Citus is not installed; sql/attach_shards
+# covers the shard logic without it.
 
 use strict;
 use warnings;

@@ -1,9 +1,9 @@
 # Real drivers, used as application developers use them.  However a driver sends a parameter, the
 # result is a right answer or an error.
 #
-# test/drivers has the cases and a program per driver, and in orm/ one per object mapper; its
-# README.md describes them.  The test skips a driver that is not installed, with a note that names
-# its package.  It also runs the examples of the documents in other languages.
+# test/drivers has the cases and a program per driver; its README.md describes them.  The test
+# skips a driver that is not installed, with a note that names its package.  It also runs the
+# examples of README.md and docs/CLIENTS.md in other languages.
 
 use strict;
 use warnings;
@@ -31,8 +31,9 @@ my $classpath = join(':',
 	grep { defined } $ENV{CLASSPATH},
 	map { "/usr/share/java/$_.jar" } qw(postgresql scram-client scram-common saslprep stringprep));
 
-# All drivers.  The first of "programs" for which "probe" succeeds runs "script".  An example of
-# the README is put between the two strings of "frame"; empty strings if it is a whole program.
+# All drivers and object mappers.  The first of "programs" for which "probe" succeeds runs "script".
+# The first example under the heading "example" (default: the name) of "document" (default:
+# docs/CLIENTS.md) is put between the two strings of "frame".  A driver without a language has none.
 my $php = {
 	package => 'php-cli and php-pgsql',
 	programs => [ ['/usr/bin/php'], ['php'] ],
@@ -45,6 +46,12 @@ my $ruby = {
 	programs => [ ['/usr/bin/ruby'], ['ruby'] ],
 	probe => [ '-e', 'require "pg"' ],
 };
+my $sqlalchemy = {
+	package => 'python3-sqlalchemy and python3-psycopg2',
+	programs => [ ['/usr/bin/python3'], ['python3'] ],
+	probe => [ '-c', 'import sqlalchemy, psycopg2' ],
+	language => 'python',
+};
 my @drivers = (
 	{
 		name => 'node-postgres',
@@ -53,7 +60,15 @@ my @drivers = (
 		probe => [ '-e', 'require("pg")' ],
 		script => ['node_postgres.js'],
 		language => 'js',
-		frame => [ '', '' ],
+	},
+	{
+		name => 'node-postgres, README',
+		package => 'node-pg',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg")' ],
+		document => 'README.md',
+		example => 'Clients',
+		language => 'js',
 	},
 	{
 		name => 'postgres.js',
@@ -61,6 +76,7 @@ my @drivers = (
 		programs => [ ['node'] ],
 		probe => [ '-e', 'require("postgres")' ],
 		script => ['postgres_js.js'],
+		language => 'js',
 	},
 	{
 		name => 'psycopg 3',
@@ -69,7 +85,6 @@ my @drivers = (
 		probe => [ '-c', 'import psycopg' ],
 		script => ['psycopg3.py'],
 		language => 'python',
-		frame => [ '', '' ],
 	},
 	{
 		name => 'JDBC',
@@ -93,7 +108,6 @@ Connection connection = DriverManager.getConnection("jdbc:postgresql://" + Syste
 		name => 'Ruby pg',
 		script => ['ruby_pg.rb'],
 		language => 'ruby',
-		frame => [ '', '' ],
 	},
 	{ %$ruby, name => 'Ruby pg with a type map', script => [ 'ruby_pg.rb', 'typed' ] },
 	{ %$php, name => 'PHP pg_query_params', script => [ 'php.php', 'functions' ] },
@@ -113,64 +127,73 @@ Connection connection = DriverManager.getConnection("jdbc:postgresql://" + Syste
 		language => 'go',
 		frame => [
 			q~package main
-import ("database/sql"; "fmt"; "github.com/lib/pq")
+import ("database/sql"; "fmt"; _ "github.com/lib/pq")
 func main() {~,
 			'}'
 		],
 	},
 	{
+		%$sqlalchemy,
 		name => 'SQLAlchemy',
-		package => 'python3-sqlalchemy and python3-psycopg2',
-		programs => [ ['/usr/bin/python3'], ['python3'] ],
-		probe => [ '-c', 'import sqlalchemy, psycopg2' ],
-		document => 'docs/CLIENTS.md',
-		language => 'python',
-		frame => [ '', '' ],
-		feed => 'orm/sqlalchemy_orm.py',
 	},
 	{
-		name => 'Drizzle',
-		package => 'npm, and with it the packages pg and drizzle-orm',
-		programs => [ ['node'] ],
-		probe => [ '-e', 'require("pg"); require("drizzle-orm/node-postgres")' ],
-		feed => 'orm/drizzle.js',
-	},
-	{
-		name => 'TypeORM',
-		package => 'npm, and with it the packages pg and typeorm',
-		programs => [ ['node'] ],
-		probe => [ '-e', 'require("pg"); require("typeorm")' ],
-		feed => 'orm/typeorm.js',
-	},
-	{
-		name => 'Knex',
-		package => 'npm, and with it the packages pg and knex',
-		programs => [ ['node'] ],
-		probe => [ '-e', 'require("pg"); require("knex")' ],
-		feed => 'orm/knex.js',
-	},
-	{
-		name => 'Sequelize',
-		package => 'npm, and with it the packages pg and sequelize',
-		programs => [ ['node'] ],
-		probe => [ '-e', 'require("pg"); require("sequelize")' ],
-		feed => 'orm/sequelize.js',
+		%$sqlalchemy,
+		name => 'SQLAlchemy, a filter column',
 	},
 	{
 		name => 'Django',
 		package => 'python3-django and python3-psycopg2',
 		programs => [ ['/usr/bin/python3'], ['python3'] ],
 		probe => [ '-c', 'import django, psycopg2' ],
-		feed => 'orm/django_orm.py',
+		language => 'python',
+		frame => [
+			q~import os
+import django
+from django.conf import settings
+settings.configure(DEFAULT_AUTO_FIELD="django.db.models.BigAutoField", DATABASES={"default": {
+    "ENGINE": "django.db.backends.postgresql", "HOST": os.environ["PGHOST"],
+    "PORT": os.environ["PGPORT"], "NAME": os.environ["PGDATABASE"],
+    "USER": os.environ["PGUSER"], "PASSWORD": os.environ["PGPASSWORD"]}})
+django.setup()
+from django.db import connection
+connection.cursor().execute("INSERT INTO hidden_posts VALUES (%s, %s)", [7, 42])~,
+			''
+		],
 	},
 	{
 		name => 'Active Record',
 		package => 'ruby-activerecord',
 		programs => [ ['/usr/bin/ruby'], ['ruby'] ],
 		probe => [ '-e', 'require "active_record"; require "pg"' ],
-		document => 'docs/CLIENTS.md',
 		language => 'ruby',
-		frame => [ '', '' ],
+	},
+	{
+		name => 'Drizzle',
+		package => 'npm, and with it the packages pg and drizzle-orm',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("drizzle-orm/node-postgres")' ],
+		language => 'js',
+	},
+	{
+		name => 'TypeORM',
+		package => 'npm, and with it the packages pg and typeorm',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("typeorm")' ],
+		language => 'js',
+	},
+	{
+		name => 'Knex',
+		package => 'npm, and with it the packages pg and knex',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("knex")' ],
+		language => 'js',
+	},
+	{
+		name => 'Sequelize',
+		package => 'npm, and with it the packages pg and sequelize',
+		programs => [ ['node'] ],
+		probe => [ '-e', 'require("pg"); require("sequelize")' ],
+		language => 'js',
 	},
 	{
 		name => 'psql \bind',
@@ -347,31 +370,42 @@ sub test_cases
 	return;
 }
 
-# The example of this language in the README, or in another document, prints what its last comment
-# says.
-sub test_readme
+# The examples in languages that drivers run: "document, heading, language" => text.  A heading has
+# one of each.
+my %examples;
+my %languages = map { $_->{language} => 1 } grep { $_->{language} } @drivers;
+foreach my $document ('README.md', 'docs/CLIENTS.md')
+{
+	foreach my $example (read_examples("$root/$document"))
+	{
+		$examples{"$document, $example->{heading}, $example->{language}"} //= $example->{text}
+		  if $languages{ $example->{language} };
+	}
+}
+
+sub example_of
 {
 	my ($driver) = @_;
-	my $language = $driver->{language};
-	my $document = $driver->{document} // 'README.md';
-	my ($example) = slurp_file("$root/$document") =~ /^```$language\n(.*?)^```$/ms;
-	my ($printed) = ($example // '') =~ m{.*(?://|#) ([^\n]*)}s;
-	my ($before, $after) = @{ $driver->{frame} };
-	my $file = PostgreSQL::Test::Utils::tempdir() . "/Readme.$language";
+
+	return join(', ',
+		$driver->{document} // 'docs/CLIENTS.md',
+		$driver->{example} // $driver->{name},
+		$driver->{language} // '');
+}
+
+# The example of this driver prints what its last comment says.
+sub test_example
+{
+	my ($driver) = @_;
+	my $title = example_of($driver);
+	my $example = delete $examples{$title} // '';
+	my ($printed) = $example =~ m{.*(?://|#) ([^\n]*)}s;
+	my ($before, $after) = @{ $driver->{frame} // [ '', '' ] };
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/' . ($driver->{name} =~ s/\W//gr) . ".$driver->{language}";
 
 	append_to_file($file, "$before\n$example\n$after\n");
 	is(run_program([ @{ $driver->{program} }, $file ], '') =~ s/\s+\z//r,
-		$printed, "$document, $language: gives what it says");
-	return;
-}
-
-# A mapper hides a post of the feed, reads the feed, and shows the post again.
-sub test_feed
-{
-	my ($driver) = @_;
-
-	is(run_program([ @{ $driver->{program} }, "$home/$driver->{feed}" ], ''),
-		"43 41\n43 42 41\n", "$driver->{name}: a feed with hidden_posts_has");
+		$printed, "$title: gives what it says");
 	return;
 }
 
@@ -382,6 +416,7 @@ plan skip_all => 'no driver is installed' unless @drivers;
 foreach my $driver (@missing)
 {
   SKIP: { skip "$driver->{name}: please install Debian's $driver->{package}", 1 }
+	delete $examples{ example_of($driver) };
 }
 
 # JDBC supports TCP only.  Other users of this machine could connect as well, so TCP requires a
@@ -430,9 +465,12 @@ foreach my $driver (@drivers)
 	local $ENV{PGPASSWORD} = $password;
 	local $ENV{PGCLIENTENCODING} = 'UTF8';
 	test_cases($driver) if $driver->{script};
-	test_readme($driver) if $driver->{language};
-	test_feed($driver) if $driver->{feed};
+	test_example($driver) if $driver->{language};
 }
+
+# The browser's example belongs to t/clients.pl.
+delete $examples{'docs/CLIENTS.md, The filter in a browser, js'};
+is(join('; ', sort keys %examples), '', 'each example has a driver');
 
 log_is_clean($node, 'the server has seen ordinary errors only');
 $node->stop;

@@ -1,7 +1,7 @@
 
 # Three servers and postgres_fdw: two have the rows of their users and keep the filters, and one
 # has foreign tables.  Probes and aggregates are sent to the server that has the rows, and
-# writes through the foreign tables keep the filters there.
+# writes through the foreign tables keep the filters there.  docs/SCALING.md shows how to set it up.
 
 use strict;
 use warnings;

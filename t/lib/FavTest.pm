@@ -14,7 +14,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(effort figures start_node log_is_clean poll_for build_value popcount
-  calls_on_filter run_in_background);
+  calls_on_filter run_in_background read_examples);
 
 # The effort: 1 in a quick run, more in tools/soak.
 sub effort
@@ -52,6 +52,57 @@ fsync = off
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION fav') unless $param{bare};
 	return $node;
+}
+
+# The blocks of code of a document, in order: language, text, line, heading, the name of the test
+# that runs it if that is not t/readme.pl ("run_by"), and for SQL the output that the next block
+# shows.  A comment "<!-- sql ... -->" is a block of SQL that readers do not see.
+sub read_examples
+{
+	my ($file) = @_;
+	my (@examples, $heading, $run_by, $open);
+	my $number = 0;
+
+	foreach my $line (split /\n/, slurp_file($file))
+	{
+		$number++;
+		if ($open && $line =~ /^(```|-->)\s*$/)
+		{
+			my $latest = $examples[-1];
+
+			if ($open->{language} eq 'text' && $latest && $latest->{language} eq 'sql' && !$latest->{closed})
+			{
+				$latest->{output} = $open->{text};
+			}
+			push @examples, $open;
+			undef $open;
+		}
+		elsif ($open)
+		{
+			$open->{text} .= "$line\n";
+		}
+		elsif ($line =~ /^(?:```|<!-- (?=sql$))(\w*)$/)
+		{
+			$open = {
+				language => $1,
+				text => '',
+				line => $number,
+				heading => $heading,
+				run_by => $run_by
+			};
+			undef $run_by;
+		}
+		elsif ($line =~ /^<!-- run by (\S+) -->$/)
+		{
+			$run_by = $1;
+		}
+		elsif ($line =~ /\S/)
+		{
+			$heading = $1 if $line =~ /^#+ (.*)/;
+			$examples[-1]{closed} = 1 if @examples;
+		}
+	}
+	return @examples;
 }
 
 # The log has only ordinary errors: no process died, no assertion failed, and no error occurred

@@ -22,7 +22,7 @@ INSERT INTO many SELECT fav_agg(i) FROM generate_series(1, 10000) i;
 CREATE TABLE hidden (number fav, list fav, posts fav CHECK ((fav_stats(posts)).kind = 'bigint'));
 INSERT INTO hidden DEFAULT VALUES;
 
--- For the examples in the README.
+-- For the examples of docs/CLIENTS.md.
 CREATE TABLE users (id bigint PRIMARY KEY, hidden fav);
 INSERT INTO users VALUES (9);
 
