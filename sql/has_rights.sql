@@ -157,6 +157,28 @@ SET ROLE fav_app;
 SELECT attempt('DELETE FROM shop.seen_fav_levels');
 RESET ROLE;
 
+-- Where default privileges keep functions from PUBLIC, those who may use the table may call them
+DROP TABLE shop.pairs;
+ALTER DEFAULT PRIVILEGES FOR ROLE fav_keeper REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+SET ROLE fav_keeper;
+CREATE TABLE shop.pairs (k int, e int, PRIMARY KEY (k, e));
+GRANT SELECT ON shop.pairs TO fav_reader;
+CREATE TABLE shop.told (k int, e int);
+GRANT SELECT ON shop.told TO fav_reader;
+GRANT INSERT ON shop.told TO fav_columns;
+GRANT DELETE ON shop.told TO fav_nobody;
+SET client_min_messages = warning;
+SELECT fav_attach('shop.pairs', 'k', 'e'), fav_sink('shop.told', 'k', 'e');
+RESET client_min_messages;
+RESET ROLE;
+SELECT r.rolname, string_agg(p.proname, ' ' ORDER BY p.proname COLLATE "C") FILTER (WHERE has_function_privilege(r.oid, p.oid, 'EXECUTE')) FROM pg_roles r, pg_proc p
+WHERE r.rolname IN ('fav_app', 'fav_columns', 'fav_nobody', 'fav_reader') AND p.proname IN ('pairs_has', 'told_has', 'told_add', 'told_remove') GROUP BY r.rolname ORDER BY r.rolname COLLATE "C";
+SET ROLE fav_columns;
+SELECT shop.told_add(1, '{1,2,1}');
+SET ROLE fav_reader;
+SELECT shop.told_has(1, 2), shop.pairs_has(1, 2);
+RESET ROLE;
+
 SET client_min_messages = warning;
 DROP SCHEMA shop CASCADE;
 RESET client_min_messages;

@@ -524,6 +524,8 @@ fav_detach(PG_FUNCTION_ARGS)
 	if (OidIsValid(view))
 		LockRelationOid(view, AccessExclusiveLock);
 	LockRelationOid(levels, AccessExclusiveLock);
+	levels = fav_choose_levels(schema, source,
+							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	commands = fav_list_owner_commands(schema, source, levels);
 	if (commands != NULL)
 		ereport(ERROR,

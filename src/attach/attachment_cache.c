@@ -22,6 +22,7 @@
 #include "commands/trigger.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
+#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -510,8 +511,8 @@ fav_refuse_left(FunctionCallInfo fcinfo)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" has left table \"%s\", whose filters still have its rows",
 					get_rel_name(relation), get_rel_name(definition.source)),
-			 errhint("Call fav_rebuild('%s') before you write to it.",
-					 get_rel_name(definition.source))));
+			 errhint("Call fav_rebuild(%s) before you write to it.",
+					 quote_literal_cstr(fav_relation_name(definition.source)))));
 }
 
 /*

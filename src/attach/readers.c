@@ -72,6 +72,33 @@ fav_dependents(Oid table, Oid dependent_class)
 	return found;
 }
 
+/* The objects of a class that a rule depends on. */
+static List *
+dependencies_of_rule(Oid rule, Oid class)
+{
+	Relation	catalog = table_open(DependRelationId, AccessShareLock);
+	List	   *found = NIL;
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RewriteRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(rule));
+	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, keys);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
+
+		if (depend->refclassid == class)
+			found = list_append_unique_oid(found, depend->refobjid);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
 /*
  * The function
  */
@@ -186,7 +213,10 @@ function_name(Oid function)
 									  get_func_name(function));
 }
 
-/* Create the function, or replace it if it exists. */
+/*
+ * Replace the function, or create it.  If somebody else is about to create one of this name, that
+ * must not be replaced: it would still be theirs.
+ */
 static void
 write_has(const FavAttachment *attachment, Oid function, const char *name, bool exact,
 		  bool complete)
@@ -194,9 +224,10 @@ write_has(const FavAttachment *attachment, Oid function, const char *name, bool 
 	char	   *key = argument_name(function, 0, &attachment->key);
 	char	   *element = argument_name(function, 1, &attachment->element);
 
-	fav_run(psprintf("CREATE OR REPLACE FUNCTION %s(%s %s, %s %s) RETURNS pg_catalog.bool"
+	fav_run(psprintf("CREATE%s FUNCTION %s(%s %s, %s %s) RETURNS pg_catalog.bool"
 					 " LANGUAGE sql STABLE PARALLEL SAFE RETURN %s.fav_has("
-					 "%s::pg_catalog.regclass, ROW($1, $2), %s, %s)", name,
+					 "%s::pg_catalog.regclass, ROW($1, $2), %s, %s)",
+					 OidIsValid(function) ? " OR REPLACE" : "", name,
 					 key[0] == '\0' ? "" : quote_identifier(key), type_name(&attachment->key),
 					 element[0] == '\0' ? "" : quote_identifier(element),
 					 type_name(&attachment->element),
@@ -211,16 +242,19 @@ void
 fav_create_has(const FavAttachment *attachment, const char *name, bool exact, bool complete)
 {
 	Oid			namespace = get_rel_namespace(attachment->levels);
-	char	   *function = quote_qualified_identifier(get_namespace_name(namespace), name);
+	FavHas		has;
 
 	fav_refuse_taken_function(namespace, name);
-	write_has(attachment, InvalidOid, function, exact, complete);
-	fav_run(psprintf("COMMENT ON FUNCTION %s(%s, %s) IS %s", function,
-					 type_name(&attachment->key), type_name(&attachment->element),
+	write_has(attachment, InvalidOid,
+			  quote_qualified_identifier(get_namespace_name(namespace), name), exact, complete);
+	if (!fav_find_has(attachment->schema, attachment->levels, &has))
+		elog(ERROR, "function %s was not created", name);
+	fav_run(psprintf("COMMENT ON FUNCTION %s IS %s", format_procedure_qualified(has.function),
 					 quote_literal_cstr(psprintf(attachment->is_sink ?
 												 "was the pair inserted into sink %s?" :
 												 "is the pair in table %s?",
 												 get_rel_name(attachment->source)))));
+	fav_grant_call(attachment, has.function, ACL_SELECT);
 }
 
 /* As the owner. */
@@ -327,26 +361,8 @@ calls_stack(Oid schema, Oid rule, Oid fav)
 										   CStringGetDatum("fav_stack"),
 										   PointerGetDatum(buildoidvector(types, 3)),
 										   ObjectIdGetDatum(schema));
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	bool		found = false;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
 
-	ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RewriteRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(rule));
-	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		found |= depend->refclassid == ProcedureRelationId && depend->refobjid == function;
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
+	return list_member_oid(dependencies_of_rule(rule, ProcedureRelationId), function);
 }
 
 /*
@@ -400,39 +416,43 @@ fav_create_view(const FavAttachment *attachment, const char *view_name)
 	fav_grant_to_readers(attachment, get_relname_relid(view_name, namespace));
 }
 
+/* What the rules of a view read the filters of; false if it is nothing of ours. */
+static bool
+read_definition_of_view(Oid schema, Relation view, FavDefinition *definition)
+{
+	ListCell   *cell;
+	int			i;
+
+	for (i = 0; view->rd_rules != NULL && i < view->rd_rules->numLocks; i++)
+		foreach(cell, dependencies_of_rule(view->rd_rules->rules[i]->ruleId, RelationRelationId))
+			if (fav_read_definition(schema, lfirst_oid(cell), definition))
+				return true;
+	return false;
+}
+
 /* The trigger of the view. */
 Datum
 fav_refuse_write(PG_FUNCTION_ARGS)
 {
-	Oid			schema = fav_schema_of_function(fcinfo);
-	Oid			view;
-	ListCell   *cell;
+	FavDefinition definition;
+	Relation	view;
+	char	   *source;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("fav_refuse_write must be called by a trigger")));
-	view = RelationGetRelid(((TriggerData *) fcinfo->context)->tg_relation);
-	foreach(cell, fav_list_attachments_of_all(schema))
-	{
-		FavDefinition definition;
-
-		if (fav_view_of_levels(schema, lfirst_oid(cell)) == view &&
-			fav_read_definition(schema, lfirst_oid(cell), &definition))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("view \"%s\" cannot be written", get_rel_name(view)),
-					 errdetail("Its filters follow table \"%s\".",
-							   get_rel_name(definition.source)),
-					 definition.is_sink ?
-					 errhint("Insert into \"%s\" instead, or remove elements with its function"
-							 " ..._remove.", get_rel_name(definition.source)) :
-					 errhint("Insert into, update or delete from \"%s\" instead.",
-							 get_rel_name(definition.source))));
-	}
+	view = ((TriggerData *) fcinfo->context)->tg_relation;
+	source = !read_definition_of_view(fav_schema_of_function(fcinfo), view, &definition) ? NULL :
+		get_rel_name(definition.source);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("view \"%s\" cannot be written", get_rel_name(view))));
+			 errmsg("view \"%s\" cannot be written", RelationGetRelationName(view)),
+			 source == NULL ? 0 : errdetail("Its filters follow table \"%s\".", source),
+			 source == NULL ? 0 : definition.is_sink ?
+			 errhint("Insert into \"%s\" instead, or remove elements with its function"
+					 " ..._remove.", source) :
+			 errhint("Insert into, update or delete from \"%s\" instead.", source)));
 	return (Datum) 0;
 }
 
@@ -453,7 +473,25 @@ has_row_security(Oid relation)
 	return result;
 }
 
-/* The roles other than the owner that have any of these rights on a relation, quoted. */
+/* The roles other than the owner that have any of these rights, by an ACL; quoted. */
+static List *
+list_roles(Datum list, Oid owner, AclMode rights)
+{
+	Acl		   *acl = DatumGetAclPCopy(list);
+	List	   *roles = NIL;
+	int			i;
+
+	for (i = 0; i < ACL_NUM(acl); i++)
+	{
+		const AclItem *item = &ACL_DAT(acl)[i];
+
+		if (item->ai_grantee != owner && (ACLITEM_GET_PRIVS(*item) & rights) != 0)
+			roles = lappend(roles, item->ai_grantee == ACL_ID_PUBLIC ? "PUBLIC" :
+							(char *) quote_identifier(GetUserNameFromId(item->ai_grantee, false)));
+	}
+	return roles;
+}
+
 static List *
 list_grantees(Oid relation, AclMode rights)
 {
@@ -466,23 +504,31 @@ list_grantees(Oid relation, AclMode rights)
 		return NIL;
 	list = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &isnull);
 	if (!isnull)
-	{
-		Acl		   *acl = DatumGetAclPCopy(list);
-		int			i;
-
-		for (i = 0; i < ACL_NUM(acl); i++)
-		{
-			const AclItem *item = &ACL_DAT(acl)[i];
-
-			if (item->ai_grantee != ((Form_pg_class) GETSTRUCT(tuple))->relowner &&
-				(ACLITEM_GET_PRIVS(*item) & rights) != 0)
-				grantees = lappend(grantees, item->ai_grantee == ACL_ID_PUBLIC ? "PUBLIC" :
-								   (char *) quote_identifier(GetUserNameFromId(item->ai_grantee,
-																			   false)));
-		}
-	}
+		grantees = list_roles(list, ((Form_pg_class) GETSTRUCT(tuple))->relowner, rights);
 	ReleaseSysCache(tuple);
 	return grantees;
+}
+
+/*
+ * Who has this right on the source may call a function.  PUBLIC may, unless the default privileges
+ * of the owner are others.  As the owner.
+ */
+void
+fav_grant_call(const FavAttachment *attachment, Oid function, AclMode right)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		is_public;
+	ListCell   *cell;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	is_public = heap_attisnull(tuple, Anum_pg_proc_proacl, NULL);
+	ReleaseSysCache(tuple);
+	if (is_public)
+		return;
+	foreach(cell, list_grantees(attachment->source, right))
+		fav_run(psprintf("GRANT EXECUTE ON FUNCTION %s TO %s",
+						 format_procedure_qualified(function), (char *) lfirst(cell)));
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "attach/sink.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
@@ -418,43 +419,6 @@ choose_name(const FavAttachment *attachment, const char *suffix)
 	return quote_qualified_identifier(get_namespace_name(namespace), name);
 }
 
-static void
-comment_on(const FavAttachment *attachment, const char *function, const char *format)
-{
-	fav_run(psprintf("COMMENT ON FUNCTION %s IS %s", function,
-					 quote_literal_cstr(psprintf(format, get_rel_name(attachment->source)))));
-}
-
-/*
- * <sink>_add(key, elements) and <sink>_remove(key, elements, exclude), with the types of the sink.
- * The bodies are resolved here, once, and depend on the levels table.  As the owner.
- */
-void
-fav_create_sink_functions(const FavAttachment *attachment)
-{
-	const char *key = NameStr(attachment->key.name);
-	const char *element = NameStr(attachment->element.name);
-	const char *type = fav_element_type_name(attachment->kind);
-	bool		is_taken = strcmp(key, "exclude") == 0 || strcmp(element, "exclude") == 0;
-	const char *arguments = psprintf("%s %s, %s %s[]", quote_identifier(key),
-									 key_type_name(&attachment->key), quote_identifier(element),
-									 type);
-	const char *add = choose_name(attachment, "add");
-	const char *remove = choose_name(attachment, "remove");
-
-	fav_run(psprintf("CREATE FUNCTION %s(%s) RETURNS %s[] LANGUAGE sql VOLATILE PARALLEL UNSAFE"
-					 " RETURN %s", add, arguments, type,
-					 fav_query(attachment, "{fav}.fav_sink_add({'levels'}::pg_catalog.regclass,"
-							   " ROW($1), $2)")));
-	fav_run(psprintf("CREATE FUNCTION %s(%s, %s pg_catalog.bool DEFAULT false)"
-					 " RETURNS pg_catalog.void LANGUAGE sql VOLATILE PARALLEL UNSAFE"
-					 " RETURN %s", remove, arguments, is_taken ? "" : "exclude",
-					 fav_query(attachment, "{fav}.fav_sink_remove({'levels'}::pg_catalog.regclass,"
-							   " ROW($1), $2, $3)")));
-	comment_on(attachment, add, "add elements to sink %s, and return those that are new");
-	comment_on(attachment, remove, "remove elements from sink %s");
-}
-
 /* Is it a function of ours of this name?  Others in our schema are not written in C. */
 static bool
 is_ours(Oid function, Oid schema, const char *name)
@@ -493,6 +457,54 @@ find_callers(Oid schema, Oid levels, const char *name)
 			found = lappend_oid(found, lfirst_oid(cell));
 	}
 	return found;
+}
+
+/* The comment on a new function, and who may call it: those who have a right on the sink. */
+static void
+finish_function(const FavAttachment *attachment, const char *called, AclMode right,
+				const char *comment)
+{
+	List	   *found;
+
+	CommandCounterIncrement();
+	found = find_callers(attachment->schema, attachment->levels, called);
+	if (list_length(found) != 1)
+		elog(ERROR, "there are %d functions that call %s", list_length(found), called);
+	fav_run(psprintf("COMMENT ON FUNCTION %s IS %s",
+					 format_procedure_qualified(linitial_oid(found)),
+					 quote_literal_cstr(psprintf(comment, get_rel_name(attachment->source)))));
+	fav_grant_call(attachment, linitial_oid(found), right);
+}
+
+/*
+ * <sink>_add(key, elements) and <sink>_remove(key, elements, exclude), with the types of the sink.
+ * The bodies are resolved here, once, and depend on the levels table.  As the owner.
+ */
+void
+fav_create_sink_functions(const FavAttachment *attachment)
+{
+	const char *key = NameStr(attachment->key.name);
+	const char *element = NameStr(attachment->element.name);
+	const char *type = fav_element_type_name(attachment->kind);
+	bool		is_taken = strcmp(key, "exclude") == 0 || strcmp(element, "exclude") == 0;
+	const char *arguments = psprintf("%s %s, %s %s[]", quote_identifier(key),
+									 key_type_name(&attachment->key), quote_identifier(element),
+									 type);
+	const char *add = choose_name(attachment, "add");
+	const char *remove = choose_name(attachment, "remove");
+
+	fav_run(psprintf("CREATE FUNCTION %s(%s) RETURNS %s[] LANGUAGE sql VOLATILE PARALLEL UNSAFE"
+					 " RETURN %s", add, arguments, type,
+					 fav_query(attachment, "{fav}.fav_sink_add({'levels'}::pg_catalog.regclass,"
+							   " ROW($1), $2)")));
+	fav_run(psprintf("CREATE FUNCTION %s(%s, %s pg_catalog.bool DEFAULT false)"
+					 " RETURNS pg_catalog.void LANGUAGE sql VOLATILE PARALLEL UNSAFE"
+					 " RETURN %s", remove, arguments, is_taken ? "" : "exclude",
+					 fav_query(attachment, "{fav}.fav_sink_remove({'levels'}::pg_catalog.regclass,"
+							   " ROW($1), $2, $3)")));
+	finish_function(attachment, "fav_sink_add", ACL_INSERT,
+					"add elements to sink %s, and return those that are new");
+	finish_function(attachment, "fav_sink_remove", ACL_DELETE, "remove elements from sink %s");
 }
 
 /* The name of the function that removes elements from a sink, for hints. */
