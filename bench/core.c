@@ -2,17 +2,15 @@
  * core.c
  *		The core alone, in nanoseconds per operation, next to a cuckoo filter.
  *
- *		core [elements [repetitions]]
+ *		core ELEMENTS SEED
  *
- * prints a line for each repetition, filter and operation ("many": 64 probes or removals in
- * one call; "called": by a call that the compiler cannot inline, as those of fav are), tab
- * separated:
+ * prints a line for each filter and operation, tab separated:
  *
  *		filter	operation	nanoseconds	bits per element
  *
- * Both filters get the same hashes (XXH3 of a 64-bit id, computed within what is measured),
- * hold the same elements and are probed in the same random order.  The repetitions of all
- * filters are interleaved, each with other ids.
+ * Both filters get the same hashes (XXH3 of a 64-bit id, computed within what is measured), hold
+ * the same elements and are probed in the same random order.  Every operation is a call that is not
+ * inlined; "64 at once" has as many in one call, as SQL has them for the elements of an array.
  *
  * The filters:
  *
@@ -150,7 +148,7 @@ cuckoo_matches(uint64_t word, uint64_t fingerprint)
 	return cuckoo_zeros((word & BUCKET_BITS) ^ fingerprint * UINT64_C(0x001001001001));
 }
 
-static inline bool
+static __attribute__((noinline)) bool
 cuckoo_contains(const Cuckoo *cuckoo, uint64_t hash)
 {
 	uint64_t	fingerprint = cuckoo_fingerprint(hash);
@@ -160,9 +158,6 @@ cuckoo_contains(const Cuckoo *cuckoo, uint64_t hash)
 	return (cuckoo_matches(cuckoo_load(cuckoo, one), fingerprint) |
 			cuckoo_matches(cuckoo_load(cuckoo, two), fingerprint)) != 0;
 }
-
-/* Nobody knows what it points to. */
-static bool (*volatile cuckoo_called) (const Cuckoo *cuckoo, uint64_t hash) = cuckoo_contains;
 
 static inline bool
 cuckoo_put(Cuckoo *cuckoo, uint64_t bucket, uint64_t fingerprint)
@@ -176,7 +171,7 @@ cuckoo_put(Cuckoo *cuckoo, uint64_t bucket, uint64_t fingerprint)
 	return true;
 }
 
-static bool
+static __attribute__((noinline)) bool
 cuckoo_insert(Cuckoo *cuckoo, uint64_t hash)
 {
 	uint64_t	fingerprint = cuckoo_fingerprint(hash);
@@ -204,7 +199,7 @@ cuckoo_insert(Cuckoo *cuckoo, uint64_t hash)
 	return false;
 }
 
-static inline bool
+static __attribute__((noinline)) bool
 cuckoo_delete(Cuckoo *cuckoo, uint64_t hash)
 {
 	uint64_t	fingerprint = cuckoo_fingerprint(hash);
@@ -226,20 +221,16 @@ cuckoo_delete(Cuckoo *cuckoo, uint64_t hash)
 	return false;
 }
 
-static bool (*volatile cuckoo_delete_called) (Cuckoo *cuckoo, uint64_t hash) = cuckoo_delete;
-
 /*
  * What is measured
  */
 
 #define FILTERS			3
-#define OPERATIONS		10
+#define OPERATIONS		7
 
 static const char *const filter_names[FILTERS] = {"fav, sized", "fav, grown", "cuckoo"};
 static const char *const operation_names[OPERATIONS] = {
-	"miss", "hit", "insert", "delete",
-	"miss, many", "hit, many", "delete, many",
-	"miss, called", "hit, called", "delete, called"
+	"absent", "present", "add", "delete", "absent, 64 at once", "present, 64 at once", "delete, 64 at once"
 };
 
 /* Probes and removals of one call, as SQL has them for the elements of an array. */
@@ -247,7 +238,7 @@ static const char *const operation_names[OPERATIONS] = {
 
 static double bits[FILTERS];
 
-/* What the ids of a repetition are: elements, and as many that are not. */
+/* Elements, and as many ids that are not. */
 typedef struct Ids
 {
 	size_t		count;
@@ -421,7 +412,6 @@ measure_fav(const Ids *ids, int number, uint64_t capacity, double *times)
 	expect(result->elements == found, "delete, many");
 	fav_editor_close(&editor);
 	free(memory);
-	times[7] = times[8] = times[9] = 0;	/* all of the above are calls */
 }
 
 static void
@@ -453,29 +443,11 @@ measure_cuckoo(const Ids *ids, int number, double *times)
 	expect(found == ids->count, "cuckoo hit");
 
 	start = now();
-	for (i = 0, found = 0; i < ids->count; i++)
-		found += cuckoo_called(&cuckoo, fav_hash_integer(ids->outside[i], 0));
-	times[7] = (now() - start) / (double) ids->count;
-	expect(found < ids->count / 50, "cuckoo miss, called");
-
-	start = now();
-	for (i = 0, found = 0; i < ids->count; i++)
-		found += cuckoo_called(&cuckoo, fav_hash_integer(ids->shuffled[i], 0));
-	times[8] = (now() - start) / (double) ids->count;
-	expect(found == ids->count, "cuckoo hit, called");
-
-	start = now();
 	for (i = 0, found = 0; i < ids->deleted; i++)
 		found += cuckoo_delete(&cuckoo, fav_hash_integer(ids->shuffled[i], 0));
 	times[3] = (now() - start) / (double) ids->deleted;
 	expect(found == ids->deleted, "cuckoo delete");
 
-	/* the next tenth */
-	start = now();
-	for (i = ids->deleted, found = 0; i < 2 * ids->deleted; i++)
-		found += cuckoo_delete_called(&cuckoo, fav_hash_integer(ids->shuffled[i], 0));
-	times[9] = (now() - start) / (double) ids->deleted;
-	expect(found == ids->deleted, "cuckoo delete, called");
 	free(cuckoo.buckets);
 	times[4] = times[5] = times[6] = 0; /* it has no such call */
 }
@@ -484,41 +456,30 @@ int
 main(int argc, char **argv)
 {
 	Ids			ids;
-	int			repetitions = argc > 2 ? atoi(argv[2]) : 11;
-	int			repetition;
-	int			filter;
-	int			operation;
 
-	ids.count = argc > 1 ? (size_t) atoll(argv[1]) : 1000000;
-	if (ids.count < 1000 || repetitions < 1)
+	ids.count = argc == 3 ? (size_t) atoll(argv[1]) : 0;
+	if (ids.count < 1000)
 	{
-		fprintf(stderr, "usage: core [elements (1000 or more) [repetitions]]\n");
+		fprintf(stderr, "usage: core ELEMENTS (1000 or more) SEED\n");
 		return 2;
 	}
 	ids.deleted = ids.count / 10;
 	ids.inside = must_alloc(ids.count * 8);
 	ids.shuffled = must_alloc(ids.count * 8);
 	ids.outside = must_alloc(ids.count * 8);
-
-	for (repetition = 0; repetition < repetitions; repetition++)
+	make_ids(&ids, strtoull(argv[2], NULL, 10));
+	for (int filter = 0; filter < FILTERS; filter++)
 	{
-		make_ids(&ids, (uint64_t) repetition);
-		for (filter = 0; filter < FILTERS; filter++)
-		{
-			double		times[OPERATIONS];
+		double		times[OPERATIONS];
 
-			if (filter == 0)
-				measure_fav(&ids, filter, ids.count, times);
-			else if (filter == 1)
-				measure_fav(&ids, filter, 1000, times);
-			else
-				measure_cuckoo(&ids, filter, times);
-			for (operation = 0; operation < OPERATIONS; operation++)
-				if (times[operation] > 0)
-					printf("%s\t%s\t%.2f\t%.2f\n", filter_names[filter], operation_names[operation],
-						   times[operation], bits[filter]);
-		}
+		if (filter == 2)
+			measure_cuckoo(&ids, filter, times);
+		else
+			measure_fav(&ids, filter, filter == 0 ? ids.count : 1000, times);
+		for (int operation = 0; operation < OPERATIONS; operation++)
+			if (times[operation] > 0)
+				printf("%s\t%s\t%.2f\t%.2f\n", filter_names[filter], operation_names[operation],
+					   times[operation], bits[filter]);
 	}
-
 	return 0;
 }

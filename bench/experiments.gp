@@ -1,4 +1,4 @@
-# The charts of docs/internals/EXPERIMENTS.md, from experiments.tsv in the current folder.
+# The charts of docs/internals/EXPERIMENTS.md and docs/CACHE.md, from experiments.tsv in the current folder.
 
 set terminal svg size 820,400 font "Helvetica,13" background "#ffffff" rounded
 set datafile separator "\t"
@@ -97,3 +97,22 @@ plot pick('$1 == "growth" && $2 == "0.01"') using 3:6 with lines lw 2 lc rgb oth
 	pick('$1 == "growth" && $2 == "0.01"') using 3:7 with lines lw 2 lc rgb plain, \
 	pick('$1 == "growth" && $2 == "0.01"') using 3:5 with lines lw 3 lc rgb fav
 unset multiplot
+
+set output "experiments-bounded.svg"
+unset logscale
+set title "The published experiment: 1,000,000 draws from 100,000 values"
+set xlabel "occupied slots of the direct-mapped table, %"
+set ylabel "false negatives, % (dotted: false positives)" textcolor rgb "#333333"
+set format "%g"
+set xrange [0:80]
+set yrange [-2:105]
+set rmargin 35
+array table[6] = ["direct-mapped, b = 1, 8 kB", "direct-mapped, b = 128, 1 MB", "fav_cache, 8 kB", "fav_cache, 65,536 slots, 393 kB", "fav_cache, 1 MB", "exact LRU, 65,536 elements"]
+array table_dash[6] = [1, 1, 1, 1, 1, 3]
+array table_shift[6] = [0, 0, 0, 2.5, 0, -2.5]
+array table_colour[6] = ["#4fb3bf", "#00798c", "#f2b5bd", "#e58a97", "#d1495b", "#777777"]
+wrong(column, table) = sprintf("< awk -F'\\t' '$1 == \"bounded\" && $2 == \"%s\" && $3 < 100 { print $3 \"\\t\" $%d }' experiments.tsv", table, column)
+end(table) = sprintf("< awk -F'\\t' '$1 == \"bounded\" && $2 == \"%s\" && $3 < 100 && $3 >= x { x = $3; y = $4 } END { print x \"\\t\" y }' experiments.tsv", table)
+plot for [i=1:6] wrong(4, table[i]) using 1:2 with linespoints lw 3 lc rgb table_colour[i] dt table_dash[i] pt 7 ps 0.5, \
+	wrong(5, table[1]) using 1:2 with linespoints lw 2 lc rgb table_colour[1] dt 3 pt 7 ps 0.5, \
+	for [i=1:6] end(table[i]) using ($1 + 1.5):($2 + table_shift[i]):(table[i]) with labels left noenhanced font ",12" textcolor rgb table_colour[i]

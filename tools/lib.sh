@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# Code that tools/test and tools/demo share: a private, throw-away PostgreSQL with fav.
+# Code that tools/test, tools/demo and bench/run share: a private, throw-away PostgreSQL with fav.
 #
 # A run never installs fav into the system's PostgreSQL, never connects to a cluster that it did
 # not create, and leaves nothing behind.  It has two halves:
@@ -334,8 +334,9 @@ clean_up()
 
 outer()
 {
-	local as=() user script=tools/${0##*/} status=0
+	local as=() user script status=0
 
+	script=$(realpath --relative-to="$here" "$0")
 	# The folder holds sockets, whose paths must be short (107 bytes), so a long TMPDIR is not
 	# used.
 	work=${TMPDIR:-/tmp}
@@ -364,6 +365,7 @@ outer()
 	set -m
 	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-}" LC_ALL="${LC_ALL-}" LC_CTYPE="${LC_CTYPE-}" \
 		CHROMIUM="${CHROMIUM-}" NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
+		BENCH_QUICK="${BENCH_QUICK-}" REDISBLOOM="${REDISBLOOM-}" \
 		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" FAV_DRIVERS="${FAV_DRIVERS-}" \
 		NODE_PATH="$work/node/node_modules${NODE_PATH:+:$NODE_PATH}" \
 		bash "$work/src/$script" "$@" </dev/null &
