@@ -157,14 +157,11 @@ fav_return_rows(FunctionCallInfo fcinfo)
 void
 fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
 {
-	FavProblem	problem;
 	size_t		size;
 
 	argument->datum = PG_GETARG_VARLENA_PP(number);
 	size = VARSIZE_ANY_EXHDR(argument->datum);
-	if (fav_open(&argument->filter, (uint8_t *) VARDATA_ANY(argument->datum), size, size,
-				 &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(&argument->filter, VARDATA_ANY(argument->datum), size, size);
 }
 
 void

@@ -98,6 +98,12 @@ typedef struct SupportRequestModifyInPlace
 	"Spread the elements over several rows, for example one for each remainder of the" \
 	" element's hash."
 
+/* Define a function that SQL calls. */
+#define FAV_FUNCTION(name, call) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	Datum name(PG_FUNCTION_ARGS) { return call; } \
+	PG_FUNCTION_INFO_V1(name)
+
 /* fav.c */
 pg_noreturn extern void fav_raise(FavStatus status);
 pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
@@ -113,6 +119,19 @@ fav_require(FavStatus status)
 {
 	if (unlikely(status != FAV_OK))
 		fav_raise(status);
+}
+
+/*
+ * Open a value of `size` bytes, of which `available` are here.  The server has checked it when it
+ * came in, so anything wrong is corruption.
+ */
+static inline void
+fav_require_open(FavFilter *filter, const void *bytes, size_t available, size_t size)
+{
+	FavProblem	problem;
+
+	if (unlikely(fav_open(filter, bytes, available, size, &problem) != FAV_OK))
+		fav_raise_corrupted(&problem);
 }
 
 /*

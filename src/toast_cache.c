@@ -58,10 +58,11 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 {
 	const uint8_t *start = (const uint8_t *) VARDATA_ANY(bytes);
 	size_t		available = VARSIZE_ANY_EXHDR(bytes);
-	FavProblem	problem;
 
 	if (reader->is_bounded)
 	{
+		FavProblem	problem;
+
 		if (fav_bounded_open(&reader->bounded, start, available, size, &problem) != FAV_OK)
 			fav_raise_corrupted(&problem);
 		reader->filter.params = reader->bounded.params;
@@ -69,8 +70,7 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 		reader->filter.tombstones = NULL;
 		return;
 	}
-	if (fav_open(&reader->filter, start, available, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(&reader->filter, start, available, size);
 	reader->newest = reader->filter.newest;
 	fav_forget(&reader->filter, reader->now);
 	reader->loaded = bytes;
@@ -150,11 +150,8 @@ fav_open_head(FavFilter *filter, struct varlena *attribute)
 	bool		apart = VARATT_IS_EXTERNAL_ONDISK(attribute) && size > FAV_MAX_HEAD_SIZE;
 	struct varlena *bytes = apart ? fetch_head(attribute) :
 		pg_detoast_datum_packed(attribute);
-	FavProblem	problem;
 
-	if (fav_open(filter, (const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), size,
-				 &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(filter, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), size);
 }
 
 void

@@ -254,11 +254,9 @@ compare_filters(const void *a, const void *b)
 static void
 open_filter(const struct varlena *value, FavFilter *filter)
 {
-	FavProblem	problem;
 	size_t		size = filter_size(value);
 
-	if (fav_open(filter, (const uint8_t *) VARDATA(value), size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(filter, VARDATA(value), size, size);
 }
 
 /* The state remains usable, because a window function calls this repeatedly. */

@@ -36,10 +36,8 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	{
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
-		FavProblem	problem;
 
-		if (fav_open(&local.filter, bytes, size, size, &problem) != FAV_OK)
-			fav_raise_corrupted(&problem);
+		fav_require_open(&local.filter, bytes, size, size);
 		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
 		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
 	}

@@ -71,12 +71,6 @@ fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, const FavPa
 	return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), params->seed);
 }
 
-/* Define a function that SQL calls. */
-#define FAV_FUNCTION(name, call) \
-	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
-	Datum name(PG_FUNCTION_ARGS) { return call; } \
-	PG_FUNCTION_INFO_V1(name)
-
 /* The elements of an array that are not NULL. */
 typedef struct FavElements
 {

@@ -95,11 +95,9 @@ fav_expand(Datum value)
 	struct varlena *flat = PG_DETOAST_DATUM_COPY(value);
 	size_t		size = VARSIZE(flat) - VARHDRSZ;
 	FavFilter	filter;
-	FavProblem	problem;
 
 	MemoryContextSwitchTo(old);
-	if (fav_open(&filter, (const uint8_t *) VARDATA(flat), size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(&filter, VARDATA(flat), size, size);
 	fav_editor_open(&object->editor, &filter);
 	return object;
 }
