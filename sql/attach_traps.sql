@@ -205,6 +205,53 @@ DROP OPERATOR = (user_number, user_number);
 DROP FUNCTION never;
 DROP DOMAIN user_number;
 
+-- A type that is coercible to one with a default operator class, and somebody's operator on that type itself
+SET client_min_messages = warning;
+CREATE SCHEMA trap;
+CREATE TYPE trap.wide;
+CREATE FUNCTION trap.wide_in(cstring) RETURNS trap.wide LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION trap.wide_out(trap.wide) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE trap.wide (INPUT = trap.wide_in, OUTPUT = trap.wide_out, LIKE = int4);
+CREATE TYPE trap.narrow;
+CREATE FUNCTION trap.narrow_in(cstring) RETURNS trap.narrow LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION trap.narrow_out(trap.narrow) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE trap.narrow (INPUT = trap.narrow_in, OUTPUT = trap.narrow_out, LIKE = int4);
+CREATE CAST (trap.narrow AS trap.wide) WITHOUT FUNCTION AS IMPLICIT;
+DO $$ DECLARE o record; types text; l text; r text; BEGIN
+	FOR o IN SELECT * FROM (VALUES ('<', 'lt'), ('<=', 'le'), ('=', 'eq'), ('>=', 'ge'), ('>', 'gt')) v (name, suffix) LOOP
+		EXECUTE format('CREATE FUNCTION trap.%2$s(trap.wide, trap.wide) RETURNS boolean LANGUAGE internal IMMUTABLE STRICT AS %3$L', o.name, o.suffix, 'int4' || o.suffix);
+		EXECUTE format('CREATE OPERATOR trap.%1$s (LEFTARG = trap.wide, RIGHTARG = trap.wide, FUNCTION = trap.%2$s)', o.name, o.suffix);
+		FOREACH types IN ARRAY '{narrow narrow,narrow wide,wide narrow}'::text[] LOOP
+			l := split_part(types, ' ', 1);
+			r := split_part(types, ' ', 2);
+			EXECUTE format('CREATE OR REPLACE FUNCTION trap.trapped(trap.%s, trap.%s) RETURNS boolean LANGUAGE plpgsql AS %L', l, r, 'BEGIN RAISE EXCEPTION ''trapped''; END');
+			EXECUTE format('CREATE OPERATOR trap.%s (LEFTARG = trap.%s, RIGHTARG = trap.%s, FUNCTION = trap.trapped)', o.name, l, r);
+		END LOOP;
+	END LOOP;
+END $$;
+CREATE FUNCTION trap.cmp(trap.wide, trap.wide) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+CREATE OPERATOR CLASS trap.wide_ops DEFAULT FOR TYPE trap.wide USING btree AS
+	OPERATOR 1 trap.<, OPERATOR 2 trap.<=, OPERATOR 3 trap.=, OPERATOR 4 trap.>=, OPERATOR 5 trap.>, FUNCTION 1 trap.cmp(trap.wide, trap.wide);
+CREATE DOMAIN trap.narrowest AS trap.narrow;
+CREATE TABLE trap.pairs (k trap.narrow, e int, PRIMARY KEY (k, e));
+CREATE TABLE trap.domains (k trap.narrowest, e int, PRIMARY KEY (k, e));
+INSERT INTO trap.pairs VALUES ('1', 1), ('2', 1);
+SELECT fav_attach('trap.pairs', 'k', 'e'), fav_attach('trap.domains', 'k', 'e');
+INSERT INTO trap.pairs VALUES ('1', 2), ('3', 1);
+UPDATE trap.pairs SET e = 5 WHERE e = 1;
+DELETE FROM trap.pairs WHERE e = 2;
+INSERT INTO trap.domains SELECT * FROM trap.pairs;
+DELETE FROM trap.domains WHERE e = 1;
+CALL fav_build('trap.pairs', rebuild => true);
+SELECT trap.pairs_has('1', 5), trap.pairs_has('1', 2), trap.domains_has('3', 5);
+SELECT keys, elements, missing, stale FROM fav_verify('trap.pairs') UNION ALL SELECT keys, elements, missing, stale FROM fav_verify('trap.domains');
+ALTER TYPE trap.wide RENAME TO wider;
+INSERT INTO trap.pairs VALUES ('1', 7);
+DELETE FROM trap.pairs WHERE e = 5;
+SELECT fav_detach('trap.pairs'), fav_detach('trap.domains');
+DROP SCHEMA trap CASCADE;
+RESET client_min_messages;
+
 -- Kinds of elements for which hash collisions can be crafted get a random seed.
 CREATE TABLE pairs (k int, i int, t text, u uuid, b bytea, PRIMARY KEY (k, i));
 SELECT count(fav_attach('pairs', 'k', c::name, name => ('by_' || c)::name)) FROM unnest('{i,t,u,b}'::text[]) c;

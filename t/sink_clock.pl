@@ -85,9 +85,11 @@ $node->safe_psql('postgres', q{
 SET client_min_messages = warning;
 CREATE TABLE seen(k int, e bigint);
 SELECT fav_sink('seen', 'k', 'e', keep => '64 hours', error_rate => 0.000001);
--- What the filter of a key reports now, and what its levels do for whoever knows no clock.
-CREATE FUNCTION reported(OUT k int, OUT now bigint[], OUT by_levels bigint[]) RETURNS SETOF record LANGUAGE sql AS $$
-	SELECT f.k, array_agg(n) FILTER (WHERE fav_contains(f.filter, n)), array_agg(n) FILTER (WHERE fav_contains(l.stack, n))
+-- What the filter of a key reports now, what its levels do for whoever knows no clock, and where
+-- seen_has, of which a part is asked, does not agree with the filter.
+CREATE FUNCTION reported(OUT k int, OUT now bigint[], OUT by_levels bigint[], OUT differs bigint[]) RETURNS SETOF record LANGUAGE sql AS $$
+	SELECT f.k, array_agg(n) FILTER (WHERE fav_contains(f.filter, n)), array_agg(n) FILTER (WHERE fav_contains(l.stack, n)),
+		array_agg(n) FILTER (WHERE CASE WHEN n % 8 = 1 THEN seen_has(f.k, n) <> fav_contains(f.filter, n) END)
 	FROM (SELECT k, filter FROM seen_fav OFFSET 0) f JOIN (SELECT k, fav_stack(base, middle, recent) AS stack FROM seen_fav_levels OFFSET 0) l USING (k),
 		generate_series(1, 4000) n GROUP BY f.k
 $$;
@@ -198,13 +200,14 @@ sub check
 {
 	my ($step, $present) = @_;
 
-	foreach my $line (split /\n/, $node->safe_psql('postgres', 'SELECT k, now, by_levels FROM reported()'))
+	foreach my $line (split /\n/, $node->safe_psql('postgres', 'SELECT k, now, by_levels, differs FROM reported()'))
 	{
-		my ($k, $now, $by_levels) = split /\|/, $line, -1;
+		my ($k, $now, $by_levels, $differs) = split /\|/, $line, -1;
 		my %now = map { $_ => 1 } $now =~ /\d+/g;
 		my %by_levels = map { $_ => 1 } $by_levels =~ /\d+/g;
 		my $period = $newest{$k} > $present ? $newest{$k} : $present;
 
+		push @wrong, "step $step: $k, seen_has differs for $differs" if $differs ne '';
 		foreach my $n (1 .. 4000)
 		{
 			my $date = $date{$k}{$n};

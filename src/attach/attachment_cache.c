@@ -121,6 +121,18 @@ watch_object(FavAttachment *attachment, int cache, Oid object)
 	MemoryContextSwitchTo(old);
 }
 
+static void
+watch_type(FavAttachment *attachment, Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+
+	watch_object(attachment, TYPEOID, type);
+	if (!HeapTupleIsValid(tuple))
+		return;
+	watch_object(attachment, NAMESPACEOID, ((Form_pg_type) GETSTRUCT(tuple))->typnamespace);
+	ReleaseSysCache(tuple);
+}
+
 /*
  * Whatever has its name in the kept queries.  Functions and types of the extension move to other
  * schemas together.
@@ -133,16 +145,11 @@ watch_names(FavAttachment *attachment, Oid function)
 
 	watch_object(attachment, PROCOID, function);
 	watch_object(attachment, OPEROID, operator);
-	watch_object(attachment, TYPEOID, attachment->key.type);
 	watch_object(attachment, NAMESPACEOID, attachment->schema);
 	watch_object(attachment, NAMESPACEOID, get_rel_namespace(attachment->source));
 	watch_object(attachment, NAMESPACEOID, get_rel_namespace(attachment->levels));
-	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(attachment->key.type));
-	if (HeapTupleIsValid(tuple))
-	{
-		watch_object(attachment, NAMESPACEOID, ((Form_pg_type) GETSTRUCT(tuple))->typnamespace);
-		ReleaseSysCache(tuple);
-	}
+	watch_type(attachment, attachment->key.type);
+	watch_type(attachment, attachment->key_type->btree_opintype);
 	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator));
 	if (HeapTupleIsValid(tuple))
 	{

@@ -294,7 +294,7 @@ find_end(FavAttachment *attachment, const Walk *walk, Datum after, Datum *end)
 {
 	const char *text = psprintf("SELECT r.{k} FROM {source} r WHERE r.{k} IS NOT NULL"
 								" AND r.{e} IS NOT NULL%s ORDER BY 1 OFFSET " UINT64_FORMAT
-								" LIMIT 1", walk->is_begun ? " AND r.{k}{::k} {>} $1" : "",
+								" LIMIT 1", walk->is_begun ? " AND r.{k}{::k} {>} $1{::key}" : "",
 								walk->size - 1);
 	Oid			type = attachment->filter_key_type->type_id;
 	bool		isnull;
@@ -337,8 +337,8 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		fav_filter_range(attachment, walk->position, range);
 		keys[nkeys++] = range[1];
 		keys[nkeys++] = walk->position;
-		appendStringInfoString(&rows, " AND r.{k}{::k} {>} $4");
-		appendStringInfoString(&present, " AND l.{key}{::key} {>} $5");
+		appendStringInfoString(&rows, " AND r.{k}{::k} {>} $4{::key}");
+		appendStringInfoString(&present, " AND l.{key}{::key} {>} $5{::key}");
 	}
 	walk->is_done = !find_end(attachment, walk, walk->is_begun ? range[1] : (Datum) 0, &end);
 	if (!walk->is_done)
@@ -346,8 +346,8 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		fav_filter_range(attachment, end, range);
 		keys[nkeys++] = range[1];
 		keys[nkeys++] = end;
-		appendStringInfo(&rows, " AND r.{k}{::k} {<=} $%d", 2 + nkeys);
-		appendStringInfo(&present, " AND l.{key}{::key} {<=} $%d", 3 + nkeys);
+		appendStringInfo(&rows, " AND r.{k}{::k} {<=} $%d{::key}", 2 + nkeys);
+		appendStringInfo(&present, " AND l.{key}{::key} {<=} $%d{::key}", 3 + nkeys);
 	}
 	missing = psprintf(" WHERE NOT EXISTS (SELECT %s) OR"
 					   " NOT EXISTS (SELECT %s AND l.{key}{::key} {=} {filter key}{::key})",
@@ -370,7 +370,8 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 {
 	const char *text = psprintf("SELECT l.{key} FROM ONLY {levels} l%s ORDER BY 1 LIMIT "
 								UINT64_FORMAT,
-								walk->is_begun ? " WHERE l.{key}{::key} {>} $1" : "", walk->size);
+								walk->is_begun ? " WHERE l.{key}{::key} {>} $1{::key}" : "",
+								walk->size);
 	Oid			type = attachment->filter_key_type->type_id;
 	MemoryContext per_filter = AllocSetContextCreate(CurrentMemoryContext, "fav rebuild",
 													 ALLOCSET_DEFAULT_SIZES);

@@ -292,7 +292,8 @@ fav_free_left(const FavAttachment *attachment)
 	foreach(cell, list_left(attachment))
 	{
 		LockRelationOid(lfirst_oid(cell), AccessExclusiveLock);
-		if (fav_is_in_family(lfirst_oid(cell), attachment->source))
+		if (fav_is_in_family(lfirst_oid(cell), attachment->source) ||
+			fav_owner_of(lfirst_oid(cell)) != attachment->owner)
 			continue;
 		foreach(one, fav_read_triggers(attachment->schema, lfirst_oid(cell)))
 		{

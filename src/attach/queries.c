@@ -91,13 +91,19 @@ btree_operator(const TypeCacheEntry *type, int16 strategy)
 							   strategy);
 }
 
-/* What makes a value of a domain fit for the operators of keys. */
+/*
+ * A cast to the very type that the operators of keys take.  A key may be of a domain over it, or
+ * be coercible to it; then somebody else's operator could fit better.
+ */
 static const char *
 key_cast(const FavAttachment *attachment)
 {
-	return attachment->key.is_domain ?
-		psprintf("::%s", format_type_extended(attachment->key.type, -1,
-											  FORMAT_TYPE_FORCE_QUALIFY)) : "";
+	Oid			type = attachment->key_type->btree_opintype;
+
+	if (IsPolymorphicType(type))
+		type = attachment->key.type;
+	return type == attachment->key.type && !attachment->key.is_domain ? "" :
+		psprintf("::%s", format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY));
 }
 
 /*
@@ -124,7 +130,7 @@ held_by_filter(const FavAttachment *attachment)
 static const char *
 is_of_filter(const FavAttachment *attachment)
 {
-	return fav_query(attachment, attachment->share == 0 ? "r.{k}{::k} {=} $1" :
+	return fav_query(attachment, attachment->share == 0 ? "r.{k}{::k} {=} $1{::key}" :
 					 "r.{k}{::k} OPERATOR(pg_catalog.>=) $1 AND"
 					 " r.{k}{::k} OPERATOR(pg_catalog.<=) $2");
 }
@@ -254,7 +260,7 @@ fav_query(const FavAttachment *attachment, const char *text)
 /* The row has not changed since it was read. */
 #define THIS_VERSION \
 	" WHERE l.ctid OPERATOR(pg_catalog.=) $2 AND l.xmin OPERATOR(pg_catalog.=) $3" \
-	" AND l.{key}{::key} {=} $1"
+	" AND l.{key}{::key} {=} $1{::key}"
 
 /*
  * Parameters: k is a key, l the key of a filter, e an array of elements, f a filter, t a ctid,
@@ -268,7 +274,7 @@ static const struct
 {
 	[FAV_QUERY_LOCK] = {
 		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent}, l.ctid, l.xmin{, log}"
-		" FROM ONLY {levels} l WHERE l.{key}{::key} {=} $1 FOR NO KEY UPDATE", "l"
+		" FROM ONLY {levels} l WHERE l.{key}{::key} {=} $1{::key} FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
 		"INSERT INTO {levels} ({key}, {base}, {middle}, {recent}) VALUES ($1, $2, $3, $4)"
@@ -295,12 +301,12 @@ static const struct
 	/* stops at the first of many duplicates; the equality of elements may be wider than ours */
 	[FAV_QUERY_PROBE] = {
 		"SELECT u.e FROM pg_catalog.unnest($2) u(e)"
-		" WHERE (SELECT true FROM {source} s WHERE s.{k}{::k} {=} $1"
+		" WHERE (SELECT true FROM {source} s WHERE s.{k}{::k} {=} $1{::key}"
 		"  AND s.{e} OPERATOR(pg_catalog.=) u.e"
 		"  AND s.{e}{collate} OPERATOR(pg_catalog.=) u.e{collate} LIMIT 1)", "ke"
 	},
 	[FAV_QUERY_LOOK_UP] = {
-		"SELECT DISTINCT s.{e}{collate} FROM {source} s WHERE s.{k}{::k} {=} $1"
+		"SELECT DISTINCT s.{e}{collate} FROM {source} s WHERE s.{k}{::k} {=} $1{::key}"
 		" AND s.{e}{collate} OPERATOR(pg_catalog.=)"
 		" ANY (SELECT u.e{collate} FROM pg_catalog.unnest($2) u(e))", "ke"
 	},
