@@ -1,4 +1,7 @@
--- The people and the posts of tools/demo: made up, but the same ones every time.
+-- What tools/demo does not show: its people and posts, which are made up but the same ones every
+-- time, its race and its bill.
+
+SET check_function_bodies = off;      -- the tables come later
 
 CREATE FUNCTION demo_name(id bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE id WHEN 1 THEN 'Mira Holm' WHEN 13 THEN 'Crypto Kevin' ELSE
@@ -46,8 +49,12 @@ CREATE FUNCTION demo_title(post bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $
 	END
 $$;
 
+CREATE FUNCTION demo_bar(part numeric, whole numeric, width int) RETURNS text LANGUAGE sql AS $$
+	SELECT repeat(current_setting('demo.bar'), greatest(1, round(width * part / whole)::int))
+$$;
+
 -- How many pages a second: runs the query for random first posts, for so long.
-CREATE FUNCTION demo_race(query text, seconds int) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION demo_pages(query text, seconds int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	finish timestamptz := clock_timestamp() + make_interval(secs => seconds);
 	pages bigint := 0;
@@ -60,3 +67,37 @@ BEGIN
 	DEALLOCATE page;
 	RETURN pages / seconds;
 END $$;
+
+CREATE FUNCTION demo_race(seconds int, OUT way text, OUT "pages a second" bigint, OUT " " text)
+RETURNS SETOF record LANGUAGE sql AS $$
+	SELECT way, pages, demo_bar(pages, max(pages) OVER (), 28)
+	FROM (SELECT way, demo_pages(
+			'SELECT count(*) FROM posts p WHERE p.id BETWEEN $1 AND $1 + 499 AND NOT ' || condition,
+			seconds) AS pages
+		FROM (VALUES
+			('NOT EXISTS',
+				'EXISTS (SELECT FROM hidden h WHERE h.reader = 50 AND h.post = p.id)'),
+			('NOT EXISTS, look-ups',
+				'EXISTS (SELECT FROM hidden h WHERE h.reader = 50 AND h.post = p.id OFFSET 0)'),
+			('NOT hidden_has', 'hidden_has(50, p.id)')) ways (way, condition)) result
+$$;
+
+CREATE FUNCTION demo_bill(OUT item text, OUT size text, OUT "bytes a pair" numeric, OUT " " text)
+RETURNS SETOF record LANGUAGE sql AS $$
+	SELECT item, pg_size_pretty(bytes), round(bytes / pairs, 1),
+		demo_bar(bytes / pairs, max(bytes / pairs) OVER (), 16)
+	FROM (SELECT number, item, pg_total_relation_size(relation::regclass)::numeric AS bytes,
+			CASE source
+				WHEN 'hidden' THEN (SELECT count(*) FROM hidden)
+				WHEN 'blocked' THEN (SELECT count(*) FROM blocked)
+				ELSE (SELECT sum(fav_count(filter)) FROM seen_fav)
+			END AS pairs
+		FROM (VALUES
+			(1, 'hidden, with its primary key', 'hidden', 'hidden'),
+			(2, '  its filters', 'hidden', 'hidden_fav_levels'),
+			(3, 'blocked, with its primary key', 'blocked', 'blocked'),
+			(4, '  its filters, shared by 100', 'blocked', 'blocked_fav_levels'),
+			(5, 'seen: filters, no rows', 'seen', 'seen_fav_levels')
+			) items (number, item, source, relation)) sizes
+	ORDER BY number
+$$;
