@@ -85,7 +85,7 @@ my $bench = run_in_background(
 ok($bench->finish, "pgbench, $seconds seconds, 12 clients");
 is($error =~ /ERROR|aborted/ ? $error : '', '', 'no client had an error');
 my ($transactions) = $out =~ /actually processed: (\d+)/;
-cmp_ok($transactions, '>', 100, "$transactions transactions");
+cmp_ok($transactions, '>', 0, "$transactions transactions");
 is($node->safe_psql('postgres', 'SELECT count(*) FROM complaints'), '0', 'no reader saw a post that was hidden');
 is( $node->safe_psql('postgres', 'SELECT count(*) FROM pairs JOIN users ON id = user_id WHERE NOT fav_contains(hidden, post_id)'),
 	'0', 'nothing is missing at the end');
