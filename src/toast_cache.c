@@ -210,7 +210,8 @@ typedef struct CacheEntry
  * then the least recently used filter is the one needed next: with one filter more than fit,
  * LRU would never hit.  So mostly the newest is evicted.  The others stay, and the next filter
  * reuses memory that is still in the processor's caches.  Now and then any other reader is
- * evicted, so that the cache adapts when the query moves on.
+ * evicted, so that the cache adapts when the query moves on.  (docs/internals/DECISIONS.md has
+ * the measurement.)
  */
 static FavReader *
 choose_victim(FavReaderCache *cache, const FavReader *keep)
@@ -257,7 +258,8 @@ account(FavReader *reader)
 }
 
 static FavReader *
-make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
+make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
+			bool is_bounded)
 {
 	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
 	FavReader  *reader = MemoryContextAlloc(own, sizeof(FavReader));
@@ -278,7 +280,8 @@ make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attrib
 }
 
 static FavReader *
-cached_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute, bool is_bounded)
+cached_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
+			  bool is_bounded)
 {
 	struct varatt_external pointer;
 	CacheEntry *entry;
@@ -312,7 +315,8 @@ local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
 }
 
 FavReader *
-fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute, FavReader *local)
+fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
+					  FavReader *local)
 {
 	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
 		return cached_reader(cache, context, attribute, false);

@@ -59,8 +59,8 @@ typedef struct FavReaderCache
  * Returns the reader of an attribute.  For a value out of line it is in the cache, whose memory
  * comes from `context`.  Otherwise it is `local`.
  */
-extern FavReader *fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
-								 FavReader *local);
+extern FavReader *fav_reader_cache_find(FavReaderCache *cache, MemoryContext context,
+										struct varlena *attribute, FavReader *local);
 
 /* The same for an attribute of a call, which is a filter or a bounded set. */
 extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
@@ -85,7 +85,7 @@ static pg_attribute_always_inline FavReader *
 fav_same_reader(FunctionCallInfo fcinfo, int number)
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
-	FavReaderCache   *cache;
+	FavReaderCache *cache;
 
 	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || fcinfo->flinfo == NULL)
 		return NULL;

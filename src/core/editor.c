@@ -339,7 +339,7 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 		 */
 		if (fav_is_dated(filter) || filter->is_stacked)
 			status = fav_tombstones_add(editor, hash);
-		/* what is in recent need not have a home: a slice may report a false positive */
+		/* an element of recent need not have a home: a slice may report a false positive */
 		else if (!in_recent &&
 				 fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
 			return remove_from_slice(editor, home, hash);

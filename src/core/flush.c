@@ -12,7 +12,7 @@
  * A slice is full when its bits reach bits_limit: its blocks then have, on average, the error
  * that it was sized for.  With few blocks the average is not worth much: one block that
  * happens to be fuller than the others has several times their error.  So a small slice is
- * also full when its error, computed from its bits, reaches what it was sized for.
+ * also full when its error, computed from its bits, reaches the error it was sized for.
  */
 #include <math.h>
 

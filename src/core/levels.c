@@ -17,32 +17,6 @@
  */
 #define MIDDLE_CAPACITY_FACTOR	80.0
 
-static bool
-contains(const FavFilter *filter, uint64_t hash)
-{
-	return filter != NULL && fav_contains(filter, hash);
-}
-
-static bool
-excludes(const FavFilter *filter, uint64_t hash)
-{
-	return filter != NULL && fav_has_tombstone(filter, hash);
-}
-
-static bool
-is_below_recent(const FavLevels *levels, uint64_t hash)
-{
-	return FAV_IS_BELOW_RECENT(contains(levels->middle, hash), contains(levels->base, hash),
-							   excludes(levels->middle, hash));
-}
-
-bool
-fav_levels_contain(const FavLevels *levels, uint64_t hash)
-{
-	return FAV_IS_IN_LEVELS(contains(levels->recent, hash), is_below_recent(levels, hash),
-							excludes(levels->recent, hash));
-}
-
 uint64_t
 fav_middle_capacity(uint64_t base_elements)
 {
@@ -119,8 +93,8 @@ fav_levels_forget(FavFilter *base, FavFilter *middle, FavFilter *recent)
 }
 
 /* An empty level does not know its kind. */
-FavKind
-fav_levels_kind(const FavLevels *levels)
+static FavKind
+kind_of(const FavLevels *levels)
 {
 	if (!fav_is_empty(levels->recent))
 		return levels->recent->params.kind;
@@ -238,7 +212,7 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 {
 	const FavFilter *recent = levels->recent;
 	uint64_t	most = recent->ntombstones;
-	FavKind		kind = fav_levels_kind(levels);
+	FavKind		kind = kind_of(levels);
 	uint64_t	excluded;
 	FavStatus	status;
 

@@ -47,11 +47,6 @@ typedef struct FavLevels
 #define FAV_IS_IN_LEVELS(in_recent, is_below, recent_excludes) \
 	FAV_IS_MEMBER(in_recent, is_below, recent_excludes)
 
-/* The same for levels in memory. */
-extern bool fav_levels_contain(const FavLevels *levels, uint64_t hash);
-
-extern FavKind fav_levels_kind(const FavLevels *levels);
-
 /* The capacity of middle, in hashes added or excluded, above a base of this many elements. */
 extern uint64_t fav_middle_capacity(uint64_t base_elements);
 
@@ -64,7 +59,7 @@ fav_middle_count(const FavFilter *middle)
 
 /*
  * Add an element to recent or middle.  If it has a tombstone, it is enough to drop that: a
- * level below, or the slices beside it, report the element.
+ * level below, or the slices of this level, report the element.
  */
 extern FavStatus fav_levels_add(FavEditor *level, uint64_t hash);
 

@@ -47,7 +47,7 @@ typedef enum libfav_status
 	LIBFAV_MISMATCH,			/* these filters cannot be united */
 	LIBFAV_UNDATED,				/* a filter that forgets and knows no period yet */
 	LIBFAV_OTHER_KIND,			/* the filter holds elements of another kind */
-	LIBFAV_BAD_ELEMENT,			/* text that is no integer or uuid, a uuid of the wrong size */
+	LIBFAV_BAD_ELEMENT,			/* text that is no integer or uuid; a uuid of the wrong size */
 	LIBFAV_BAD_PARAMETER,
 	LIBFAV_INTERRUPTED			/* the pause hook left by a longjmp: the filter can only be freed */
 } libfav_status;

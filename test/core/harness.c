@@ -182,3 +182,31 @@ value_free(Value *value)
 	free(value->bytes);
 	value->bytes = NULL;
 }
+
+/* Membership of levels that are all in memory; the server fetches some from TOAST. */
+
+static bool
+contains(const FavFilter *filter, uint64_t hash)
+{
+	return filter != NULL && fav_contains(filter, hash);
+}
+
+static bool
+excludes(const FavFilter *filter, uint64_t hash)
+{
+	return filter != NULL && fav_has_tombstone(filter, hash);
+}
+
+static bool
+is_below_recent(const FavLevels *levels, uint64_t hash)
+{
+	return FAV_IS_BELOW_RECENT(contains(levels->middle, hash), contains(levels->base, hash),
+							   excludes(levels->middle, hash));
+}
+
+bool
+levels_contain(const FavLevels *levels, uint64_t hash)
+{
+	return FAV_IS_IN_LEVELS(contains(levels->recent, hash), is_below_recent(levels, hash),
+							excludes(levels->recent, hash));
+}

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "editor.h"
+#include "levels.h"
 #include "sizing.h"
 
 /* A test passes if no CHECK in it failed; failures are printed, ten at most. */
@@ -69,5 +70,8 @@ extern void value_from_editor(Value *value, FavEditor *editor);
 extern void value_free(Value *value);
 
 #define DEFAULT_PARAMS ((FavParams) {.capacity = 1000, .seed = 0, .kind = FAV_KIND_INTEGER, .error_rate = 0.01, .region_size = 7})
+
+/* Is the hash in the levels? */
+extern bool levels_contain(const FavLevels *levels, uint64_t hash);
 
 #endif							/* FAV_TEST_HARNESS_H */

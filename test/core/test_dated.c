@@ -755,7 +755,7 @@ test_levels(void)
 	for (i = 0; i < 5000; i++)
 	{
 		uint64_t	hash = fav_hash_integer(i, 0);
-		bool		found = fav_levels_contain(&levels, hash);
+		bool		found = levels_contain(&levels, hash);
 
 		CHECK(found == fav_contains(&stack, hash));
 		if (i == 2950)

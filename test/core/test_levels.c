@@ -168,18 +168,18 @@ change(Life *life, uint32_t element, bool comes)
 	}
 	below.recent = NULL;
 	fav_editor_open(&editor, &life->recent.filter);
-	if (comes && random_below(&life->random, 2) == 0 && fav_levels_contain(&levels, hash))
+	if (comes && random_below(&life->random, 2) == 0 && levels_contain(&levels, hash))
 		/* it is found as it is, perhaps by chance */ ;
 	else if (comes)
 		CHECK(fav_levels_add(&editor, hash) == FAV_OK);
-	else if (fav_levels_contain(&below, hash))
+	else if (levels_contain(&below, hash))
 		CHECK(fav_editor_exclude(&editor, hash) == FAV_OK);
 	else
 		CHECK(fav_editor_remove(&editor, hash) == FAV_OK);
 	replace(&life->recent, &there, &editor);
 	CHECK(life->recent.filter.nslices == 0);
 	levels = levels_of(life);
-	CHECK_THAT(fav_levels_contain(&levels, hash) == comes, "element %u is %s right after its change", element,
+	CHECK_THAT(levels_contain(&levels, hash) == comes, "element %u is %s right after its change", element,
 			   comes ? "missing" : "there");
 }
 
@@ -263,7 +263,7 @@ check(Life *life)
 	for (i = 0; i < life->universe; i++)
 	{
 		uint64_t	hash = hash_of(life, i);
-		bool		reported = fav_levels_contain(&levels, hash);
+		bool		reported = levels_contain(&levels, hash);
 
 		CHECK_THAT(reported || !life->present[i], "false negative: element %u", i);
 		CHECK_THAT(reported == fav_contains(&opened, hash), "the stack differs for element %u", i);
@@ -273,7 +273,7 @@ check(Life *life)
 	for (i = 0; i < probes; i++)
 	{
 		uint64_t	hash = hash_of(life, (uint64_t) 1 << 40 | next_random(&life->random) >> 20);
-		bool		reported = fav_levels_contain(&levels, hash);
+		bool		reported = levels_contain(&levels, hash);
 
 		wrong += reported;
 		CHECK(reported == fav_contains(&opened, hash));
