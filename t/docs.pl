@@ -1,5 +1,5 @@
 # The pages: every link leads to a file and every anchor to a heading, every page can be reached
-# from README.md, no heading is empty, and every file that a page or a source names is there.
+# from README.md, no heading is empty, and every file and function that a page names is there.
 # Needs no server.
 
 use strict;
@@ -160,6 +160,16 @@ foreach my $page (@pages)
 		$missing{$name} = 1 unless grep { -e "$root/$_" } $name, "src/$name", "$name$tail";
 	}
 	is(join(' ', sort keys %missing), '', "$page: the files that it names are there");
+}
+
+# Functions that a page names
+my $sources = join "\n", map { slurp("$root/$_") } files_in(qr/\.[ch]$/, 'src');
+foreach my $page (grep { m{^docs/internals/} } @pages)
+{
+	my %functions = map { $_ => 1 } slurp("$root/$page") =~ /`([a-z]\w*)\(\)`/g;
+	my @missing = grep { $sources !~ /\b\Q$_\E\b/ } sort keys %functions;
+
+	is(join(' ', @missing), '', "$page: the functions that it names are there");
 }
 
 my %missing;
