@@ -6,6 +6,13 @@ CREATE TABLE hidden (user_id int, post_id bigint, PRIMARY KEY (user_id, post_id)
 INSERT INTO hidden SELECT 1, i FROM generate_series(1, 400, 2) i;
 SELECT fav_attach('hidden', 'user_id', 'post_id');
 
+-- One sub-select reads the levels, once for a constant key, and one looks up what they report
+CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS
+	$$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || query; END $$;
+SELECT key, count(*) FILTER (WHERE line ~ '^ *InitPlan') AS once, count(*) FILTER (WHERE line ~ '^ *SubPlan') AS for_each_row
+	FROM unnest('{1,i}'::text[]) key, plan_of(format('SELECT i FROM generate_series(1, 400) i WHERE NOT hidden_has(%s, i)', key)) line GROUP BY key ORDER BY key;
+DROP FUNCTION plan_of;
+
 -- PL/pgSQL plans casts without any query
 CREATE TYPE answer AS (h bool);
 CREATE FUNCTION as_answer(element bigint) RETURNS answer LANGUAGE sql STABLE RETURN ROW(hidden_has(1, element))::answer;

@@ -130,6 +130,7 @@ typedef struct FavAttachment
 	bool		has_warned;		/* of filters that are ahead of the clock */
 	SPIPlanPtr	plans[FAV_NQUERIES];
 
+	Oid			has;			/* <name>_has, if it was looked up; it may be dropped */
 	Oid			key_index;		/* the primary key of levels; InvalidOid: not as we made it */
 	bool		is_key_index_known;
 

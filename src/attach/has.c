@@ -10,7 +10,7 @@
  * The planner then asks the support function of fav_has to simplify the call, and gets what the
  * call means in terms of ordinary queries.  For an exact answer this is
  *
- *		(SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1) IS NOT FALSE
+ *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1), xid)
  *		AND (SELECT true FROM source WHERE key = $1 AND element = $2 LIMIT 1) IS NOT NULL
  *
  * Rights, row security, invalidation, pruning and EXPLAIN are PostgreSQL's own, because nothing
@@ -24,8 +24,8 @@
  * The second one runs only for what the filter reports.  It is a scalar sub-select: PostgreSQL
  * might hash an EXISTS, and read all pairs of the key for that.
  *
- * A key without a filter has no pairs.  A snapshot that is older than the filters may
- * lack a filter all the same, so then the source is asked if it has the key at all.
+ * A key without a filter has no pairs.  But a snapshot that is older than the transaction that
+ * completed the filters may lack some of them, so in such a snapshot fav_may_have says yes.
  *
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
@@ -37,6 +37,8 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc.h"
@@ -58,6 +60,7 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
@@ -246,55 +249,17 @@ finds_row(Select *select)
 	return (Node *) test;
 }
 
-/* ORDER BY a column, which is the first of the result */
-static void
-sort_by(Select *select, const Var *column)
-{
-	SortGroupClause *clause = makeNode(SortGroupClause);
-
-	get_sort_group_operators(column->vartype, true, true, false, &clause->sortop, &clause->eqop,
-							 NULL, &clause->hashable);
-	clause->tleSortGroupRef = 1;
-	((TargetEntry *) linitial(select->query->targetList))->ressortgroupref = 1;
-	select->query->sortClause = list_make1(clause);
-}
-
-static void
-begin_source_select(const Call *call, Select *select)
-{
-	const FavColumn *key = &call->attachment->key;
-
-	begin_select(call, select, call->attachment->source, true);
-	add_equality(select, equality(key->type), key->collation, key->number,
-				 from_outside(call->key));
-}
-
-/*
- * Does the source have any pair of the key?  This runs for keys that have none.  With a limit
- * alone, PostgreSQL might read the whole table in the hope of meeting one soon; the order makes
- * it use the index.
- */
-static Node *
-source_has_key(const Call *call)
-{
-	Select		select;
-	Var		   *element;
-
-	begin_source_select(call, &select);
-	element = select_column(&select, call->attachment->element.number);
-	add_target(&select, (Expr *) element);
-	sort_by(&select, element);
-	return finds_row(&select);
-}
-
 /* Elements are the same if their bytes are, whatever their collation says. */
 static Node *
 source_has_pair(const Call *call)
 {
+	const FavColumn *key = &call->attachment->key;
 	const FavColumn *element = &call->attachment->element;
 	Select		select;
 
-	begin_source_select(call, &select);
+	begin_select(call, &select, call->attachment->source, true);
+	add_equality(&select, equality(key->type), key->collation, key->number,
+				 from_outside(call->key));
 	add_equality(&select, equality(element->type), element->collation, element->number,
 				 from_outside(call->element));
 	if (OidIsValid(element->collation) && !get_collation_isdeterministic(element->collation))
@@ -380,7 +345,7 @@ present_period(const FavAttachment *attachment)
 								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
-/* The levels of the key, and a test of them.  It is NULL if the key has none. */
+/* The levels of the key, and a test of them.  It is false or NULL if the key has none. */
 static Node *
 test_levels(const Call *call, Node *test)
 {
@@ -399,101 +364,66 @@ test_levels(const Call *call, Node *test)
 	return (Node *) end_select(&select, ROWCOMPARE_SUBLINK, test);
 }
 
+/*
+ * The transaction that wrote <name>_has as it is, which is not before the filters were complete; a
+ * NULL constant if it is not known.  The plan depends on the function, because it was inlined.
+ */
 static Node *
-boolean_test(Node *expression, BoolTestType type)
+completion(FavAttachment *attachment)
 {
-	BooleanTest *test = makeNode(BooleanTest);
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
+	Const	   *xid = makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId), (Datum) 0, true,
+								true);
+	FavHas		has;
 
-	test->arg = (Expr *) expression;
-	test->booltesttype = type;
-	test->location = -1;
-	return (Node *) test;
-}
-
-/* recent IS NULL: there is no row, and the test of an InitPlan is evaluated all the same */
-static Node *
-has_no_filter(const Call *call)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = (Expr *) column_of_levels(get_atttype(call->attachment->levels,
-													  FAV_LEVELS_RECENT), 3);
-	test->nulltesttype = IS_NULL;
-	test->location = -1;
-	return (Node *) test;
-}
-
-/* Is the key the same for all rows of the query? */
-static bool
-is_same_key(const Call *call)
-{
-	return !contain_vars_of_level(call->key, 0) && !contain_aggs_of_level(call->key, 0);
+	if (!HeapTupleIsValid(tuple) &&
+		fav_find_has(attachment->schema, attachment->levels, &has))
+	{
+		attachment->has = has.function;
+		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
+	}
+	if (HeapTupleIsValid(tuple))
+	{
+		xid->constvalue = TransactionIdGetDatum(HeapTupleHeaderGetXmin(tuple->t_data));
+		xid->constisnull = false;
+		ReleaseSysCache(tuple);
+	}
+	return (Node *) xid;
 }
 
 /*
- * fav_may_have(expression): true unless the expression is false.  The planner knows nothing of the
- * result of a sub-select for each row; of this function it knows that it is seldom true.
+ * fav_may_have(found, xid).  The planner knows nothing of the result of a sub-select for each
+ * row; of this function it knows that it is seldom true.
  */
 static Node *
-may_have(const Call *call, Node *expression)
+may_have(const Call *call, Node *found, Node *xid)
 {
-	Oid			type = BOOLOID;
+	Oid			types[2] = {BOOLOID, XIDOID};
 
-	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 1, &type),
-								 BOOLOID, list_make1(expression), InvalidOid, InvalidOid,
+	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 2, types),
+								 BOOLOID, list_make2(found, xid), InvalidOid, InvalidOid,
 								 COERCE_EXPLICIT_CALL);
 }
 
-static Node *
-coalesce(Node *first, Node *second)
-{
-	CoalesceExpr *expression = makeNode(CoalesceExpr);
-
-	expression->coalescetype = BOOLOID;
-	expression->args = list_make2(first, second);
-	expression->location = -1;
-	return (Node *) expression;
-}
-
-/* The meaning of a call whose sub-selects run for each row. */
-static Node *
-answer_per_row(const Call *call, Node *probe)
-{
-	Node	   *found = test_levels(call, probe);
-
-	if (call->attachment->is_sink)
-		return may_have(call, coalesce(found, makeBoolConst(false, false)));
-	if (!call->exact)
-		return may_have(call, coalesce(found, source_has_pair(call)));
-	return (Node *) make_andclause(list_make2(may_have(call, found), source_has_pair(call)));
-}
-
-/*
- * The meaning of a call.  It is true or false, never NULL.
- *
- * The test of the levels is NULL if the key has no filter and the sub-select runs for each
- * row.  Then the source decides.  If it is an InitPlan, the test asks the source for the key
- * first, which happens once, so that those without any pair need no look-up.
- */
+/* The meaning of a call.  It is true or false, never NULL. */
 static Node *
 make_answer(const Call *call)
 {
-	Node	   *probe = make_probe(call);
-	Node	   *missing;
+	Node	   *found = test_levels(call, make_probe(call));
+	Node	   *never = (Node *) makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId),
+										   TransactionIdGetDatum(InvalidTransactionId), false,
+										   true);
 
-	if (!is_same_key(call))
-		return answer_per_row(call, probe);
 	if (call->attachment->is_sink)
-		return boolean_test(test_levels(call, probe), IS_TRUE);
-	missing = (Node *) make_andclause(list_make2(has_no_filter(call), source_has_key(call)));
+		return may_have(call, found, never);
 	if (call->exact)
 		return (Node *) make_andclause(list_make2(
-			boolean_test(test_levels(call, (Node *) make_orclause(list_make2(probe, missing))),
-						 IS_NOT_FALSE),
-			source_has_pair(call)));
-	missing = (Node *) make_andclause(list_make2(missing, source_has_pair(call)));
-	return boolean_test(test_levels(call, (Node *) make_orclause(list_make2(probe, missing))),
-						IS_TRUE);
+			may_have(call, found, completion(call->attachment)), source_has_pair(call)));
+	return (Node *) make_orclause(list_make2(
+		may_have(call, found, never),
+		make_andclause(list_make2(may_have(call, makeBoolConst(false, false),
+										   completion(call->attachment)),
+								  source_has_pair(call)))));
 }
 
 /*
@@ -717,11 +647,20 @@ fav_has_support(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(NULL);
 }
 
-/* fav_may_have(found) */
+/*
+ * fav_may_have(found, xid): was the element found, or does the snapshot of the query not see what
+ * the transaction has written?
+ */
 Datum
 fav_may_have(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(PG_ARGISNULL(0) || PG_GETARG_BOOL(0));
+	TransactionId xid;
+
+	if (PG_ARGISNULL(1) || (!PG_ARGISNULL(0) && PG_GETARG_BOOL(0)))
+		PG_RETURN_BOOL(true);
+	xid = PG_GETARG_TRANSACTIONID(1);
+	PG_RETURN_BOOL(TransactionIdIsNormal(xid) && XidInMVCCSnapshot(xid, GetActiveSnapshot()) &&
+				   !TransactionIdIsCurrentTransactionId(xid));
 }
 
 /*
