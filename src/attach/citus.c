@@ -560,10 +560,10 @@ fav_refuse_distributed(Oid source, Oid function)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
 				 errhint("Call the function for each shard: SELECT * FROM"
-						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s('%%s')$$).",
+						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s.%s('%%s')$$).",
 						 quote_literal_cstr(fav_relation_name(source)),
-						 quote_qualified_identifier(get_namespace_name(get_func_namespace(function)),
-													get_func_name(function)))));
+						 quote_identifier(get_namespace_name(get_func_namespace(function))),
+						 quote_identifier(get_func_name(function)))));
 }
 
 /* Text that goes through the format() of run_command_on_placements. */

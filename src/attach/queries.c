@@ -135,9 +135,13 @@ is_of_filter(const FavAttachment *attachment)
 					 " r.{k}{::k} OPERATOR(pg_catalog.<=) $2");
 }
 
-/* What a word in braces stands for; NULL if it is none of ours. */
+/*
+ * What words in braces stand for.  Each of these functions knows some, and gives NULL for others.
+ */
+
+/* the tables, the extension, and what it calls the sink's period */
 static const char *
-replacement(const FavAttachment *attachment, const char *word)
+word_of_objects(const FavAttachment *attachment, const char *word)
 {
 	if (strcmp(word, "fav") == 0)
 		return quote_identifier(get_namespace_name(attachment->schema));
@@ -151,12 +155,16 @@ replacement(const FavAttachment *attachment, const char *word)
 		return quote_literal_cstr(fav_relation_name(attachment->levels));
 	if (strcmp(word, "'source'") == 0)
 		return quote_literal_cstr(fav_relation_name(attachment->source));
-
 	if (strcmp(word, "::levels") == 0)
 		return fav_is_spread(attachment->source) ? "::pg_catalog.text" :
 			"::pg_catalog.regclass";
+	return NULL;
+}
 
-	/* columns of the source */
+/* columns of the source, and what its rows, as a table s of (key, element), mean for a filter */
+static const char *
+word_of_source(const FavAttachment *attachment, const char *word)
+{
 	if (strcmp(word, "k") == 0)
 		return quote_identifier(NameStr(attachment->key.name));
 	if (strcmp(word, "e") == 0)
@@ -165,36 +173,33 @@ replacement(const FavAttachment *attachment, const char *word)
 		return attachment->at.number == 0 ? "" :
 			psprintf(" AND (NEW.%s IS NULL) IS NOT NULL",
 					 quote_identifier(NameStr(attachment->at.name)));
-
-	/* what rows of the source, as a table s of (key, element), mean for a filter */
 	if (strcmp(word, "filter key") == 0)
 		return filter_key(attachment);
 	if (strcmp(word, "held") == 0)
 		return held_by_filter(attachment);
 	if (strcmp(word, "r is of filter") == 0)
 		return is_of_filter(attachment);
+	return NULL;
+}
 
-	/* columns of the levels table, which are known by their place */
-	if (strcmp(word, "key") == 0)
-		return levels_column(attachment, FAV_LEVELS_KEY);
-	if (strcmp(word, "base") == 0)
-		return levels_column(attachment, FAV_LEVELS_BASE);
-	if (strcmp(word, "middle") == 0)
-		return levels_column(attachment, FAV_LEVELS_MIDDLE);
-	if (strcmp(word, "recent") == 0)
-		return levels_column(attachment, FAV_LEVELS_RECENT);
+/* columns of the levels table, which are known by their place, and of the view; no level; the log */
+static const char *
+word_of_levels(const FavAttachment *attachment, const char *word)
+{
+	static const char *const columns[] = {"key", "base", "middle", "recent"};
+	int			i;
 
-	/* a column of the view */
+	for (i = 0; i < (int) lengthof(columns); i++)
+		if (strcmp(word, columns[i]) == 0)
+			return levels_column(attachment, FAV_LEVELS_KEY + i);
 	if (strcmp(word, "filter") == 0)
 		return quote_identifier(fav_own_column("filter", get_attname(attachment->levels,
 																	 FAV_LEVELS_KEY, false)));
-
-	/* a level that a key does not have: the short form of the empty filter */
+	/* the short form of the empty filter */
 	if (strcmp(word, "no level") == 0)
 		return psprintf("E'\\\\x%02x'::%s.fav", FAV_FORMAT_VERSION,
 						quote_identifier(get_namespace_name(attachment->schema)));
-
-	/* the log of a sink: all parts of it; part $8 becomes $7; none any more */
+	/* all parts of the log; part $8 becomes $7; none any more */
 	if (strcmp(word, ", log") == 0)
 		return log_parts(attachment, ", l.%1$s");
 	if (strcmp(word, ", log $7") == 0)
@@ -202,8 +207,13 @@ replacement(const FavAttachment *attachment, const char *word)
 						 " '%2$d'::pg_catalog.int4 THEN $7 ELSE l.%1$s END");
 	if (strcmp(word, ", log NULL") == 0)
 		return log_parts(attachment, ", %1$s = NULL");
+	return NULL;
+}
 
-	/* operators of keys, and what makes keys of source and levels fit for them */
+/* operators and types of keys and elements, and what makes those of both tables fit for them */
+static const char *
+word_of_types(const FavAttachment *attachment, const char *word)
+{
 	if (strcmp(word, "=") == 0)
 		return key_operator(attachment->key_type->eq_opr);
 	if (strcmp(word, ">") == 0)
@@ -214,13 +224,27 @@ replacement(const FavAttachment *attachment, const char *word)
 		return key_cast(attachment);
 	if (strcmp(word, "::key") == 0)
 		return attachment->share == 0 ? key_cast(attachment) : "";
-
-	/* the type of elements, and what makes them the same if their bytes are */
 	if (strcmp(word, "::element") == 0)
 		return psprintf("::%s", fav_element_type_name(attachment->kind));
+	/* elements are the same if their bytes are */
 	if (strcmp(word, "collate") == 0)
 		return OidIsValid(attachment->element.collation) ? " COLLATE pg_catalog.\"C\"" : "";
 	return NULL;
+}
+
+/* What a word in braces stands for; NULL if it is none of ours. */
+static const char *
+replacement(const FavAttachment *attachment, const char *word)
+{
+	const char *found = word_of_objects(attachment, word);
+
+	if (found == NULL)
+		found = word_of_source(attachment, word);
+	if (found == NULL)
+		found = word_of_levels(attachment, word);
+	if (found == NULL)
+		found = word_of_types(attachment, word);
+	return found;
 }
 
 /*

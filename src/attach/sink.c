@@ -638,8 +638,8 @@ find_new(FavRow *row, const FavChange *change)
 }
 
 /*
- * Rows that are newer than all that the filter has are hardly a history.  If the clock was ahead for
- * longer than `keep`, all rows would be dropped.
+ * Rows that are newer than all that the filter has are hardly a history.  If the clock was ahead
+ * for longer than `keep`, all rows would be dropped.
  */
 static void
 warn_of_dropped(FavAttachment *attachment)
