@@ -210,7 +210,9 @@ SELECT hidden_has(1, unnest(ARRAY[1, 2, 3]));
 -- a window function cannot move into a sub-select
 SELECT hidden_has(1, row_number() OVER (ORDER BY id)) FROM posts WHERE id < 5;
 -- such a function cannot be indexed or generated
+\set VERBOSITY sqlstate
 CREATE INDEX ON posts (hidden_has(1, id));
+\set VERBOSITY terse
 
 -- Changing rows
 BEGIN;

@@ -241,7 +241,9 @@ SELECT count(*) AS missing FROM generate_series(30001, 30200) n WHERE NOT fav_co
 SELECT fav_detach('again');
 
 -- errors of <sink>_remove and of what it calls
+\set VERBOSITY terse
 SELECT seen_remove(1, ARRAY['x']);
+\set VERBOSITY default
 SELECT seen_remove('x', ARRAY[1]);
 SELECT seen_remove(NULL, ARRAY[1]);
 SELECT fav_sink_remove('log', ROW(1::bigint), ARRAY[1]::bigint[], false);
@@ -314,3 +316,19 @@ INSERT INTO chain SELECT 1, generate_series(1, 300);
 SELECT (fav_stats(filter)).slices, fav_contains_all(filter, ARRAY(SELECT generate_series(1, 300))) AS new, fav_contains_all(filter, ARRAY(SELECT generate_series(310001, 310200))) AS old FROM chain_fav;
 SELECT fav_detach('chain');
 DROP TABLE chain;
+
+-- The hashes of a large statement are sorted, which must not crowd a few blocks of new slices
+CREATE TABLE bulk (user_id bigint, post_id bigint);
+SELECT fav_sink('bulk', 'user_id', 'post_id', keep => '64 hours', error_rate => 0.000001);
+CREATE TABLE for_ever (user_id bigint, post_id bigint);
+SELECT fav_sink('for_ever', 'user_id', 'post_id');
+INSERT INTO bulk SELECT k, n FROM generate_series(1, 5) k, generate_series(1, 1000 * k) n;
+INSERT INTO bulk SELECT k, n FROM generate_series(1, 5) k, generate_series(10001, 10000 + 1500 * k) n;
+INSERT INTO bulk SELECT k, n FROM generate_series(1, 5) k, generate_series(20001, 20000 + 700 * k) n;
+INSERT INTO for_ever SELECT k, n FROM generate_series(1, 5) k, generate_series(1, 1000 * k) n;
+INSERT INTO for_ever SELECT k, n FROM generate_series(1, 5) k, generate_series(10001, 10000 + 1500 * k) n;
+INSERT INTO for_ever SELECT k, n FROM generate_series(1, 5) k, generate_series(20001, 20000 + 700 * k) n;
+SELECT user_id, estimated_error < error_rate AS is_within_rate, bloat < 3 AS is_small FROM bulk_fav, fav_stats(filter) ORDER BY user_id;
+SELECT user_id, estimated_error < error_rate AS is_within_rate, bloat < 2 AS is_small FROM for_ever_fav, fav_stats(filter) ORDER BY user_id;
+SELECT fav_detach('bulk'), fav_detach('for_ever');
+DROP TABLE bulk, for_ever;

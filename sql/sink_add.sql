@@ -15,7 +15,9 @@ INSERT INTO seen VALUES (1, 11), (3, 1);
 SELECT seen_add(1, ARRAY[11, 12]), seen_add(3, ARRAY[1, 2]);
 SELECT u, seen_add(u, ARRAY(SELECT generate_series(1, 4))) FROM generate_series(1, 4) u;
 SELECT seen_add(NULL, ARRAY[1]);
+\set VERBOSITY terse
 SELECT seen_add(1, ARRAY['x']);
+\set VERBOSITY default
 -- what the columns would not take
 SELECT seen_add(3000000000, ARRAY[1]);
 SELECT seen_add(1, ARRAY[3000000000]);

@@ -67,7 +67,9 @@ ALTER TABLE seen RENAME seen_at TO moment;
 INSERT INTO seen VALUES (4, 1, now() - interval '1 year'), (4, 2, now());
 SELECT found(4);
 ALTER TABLE seen DROP COLUMN moment;
+\set VERBOSITY terse
 ALTER TABLE seen ALTER moment TYPE date;
+\set VERBOSITY default
 CREATE FUNCTION set_time() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.moment := now() - NEW.post_id * interval '1 day'; RETURN NEW; END $$;
 CREATE TRIGGER a BEFORE INSERT ON seen FOR EACH ROW EXECUTE FUNCTION set_time();
 INSERT INTO seen SELECT 5, 20 * n FROM generate_series(1, 5) n;

@@ -68,3 +68,8 @@ SELECT bool_and(f = (SELECT fav_union_agg(f) FROM chosen WHERE d <= w.d)) AS sam
 FROM (SELECT d, fav_union_agg(f) OVER (ORDER BY d) AS f FROM chosen) w;
 DROP TABLE days;
 DROP FUNCTION series, lost;
+
+-- Small filters beside a large one: their hashes are sorted, which must not crowd a few blocks of new slices
+SELECT n, estimated_error < error_rate AS is_within_rate, bloat < 2 AS is_small FROM unnest('{200,2000}'::int[]) n,
+	LATERAL (SELECT fav_union_agg(f) AS f FROM
+		(SELECT fav_agg(i) AS f FROM generate_series(1, n) i UNION ALL SELECT fav_agg(i) FROM generate_series(10000, 40000) i GROUP BY i / 100) x) u, fav_stats(f);

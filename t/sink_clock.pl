@@ -134,6 +134,15 @@ is($node->safe_psql('postgres', 'SELECT array_length(now, 1), by_levels[1] FROM 
 set_clock(2010 * $hour);
 is($node->safe_psql('postgres', 'SELECT now[1] FROM reported() WHERE k = 3'), '4', 'whatever the clock says later');
 
+# removing many, which writes base, forgets nothing else
+set_clock(0);
+$node->safe_psql('postgres', 'INSERT INTO seen SELECT 5, n FROM generate_series(1, 2000) n');
+set_clock(1000 * $hour);
+$node->safe_psql('postgres', 'SELECT seen_remove(5, array_agg(n)) FROM generate_series(1, 200) n');
+set_clock(0);
+is($node->safe_psql('postgres', 'SELECT array_length(now, 1), now[1] FROM reported() WHERE k = 5'), '1800|201',
+	'what is removed while the clock is ahead takes nothing else along');
+
 # --------------------------------------------------------------------------------------
 # Rows with a time of their own: the clock limits it, but does not replace it
 # --------------------------------------------------------------------------------------

@@ -366,7 +366,7 @@ outer()
 	"${as[@]}" env -i PATH="$PATH" TERM="${TERM-dumb}" COLUMNS="${COLUMNS-}" LANG="${LANG-}" LC_ALL="${LC_ALL-}" LC_CTYPE="${LC_CTYPE-}" \
 		CHROMIUM="${CHROMIUM-}" NO_COLOR="${NO_COLOR-}" DEMO_PACE="${DEMO_PACE-}" HOME="$work" TMPDIR="$work/tmp" \
 		BENCH_QUICK="${BENCH_QUICK-}" REDISBLOOM="${REDISBLOOM-}" \
-		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" FAV_DRIVERS="${FAV_DRIVERS-}" \
+		FAV_WORK="$work" FAV_PG_CONFIG="$PG_CONFIG" FAV_DRIVERS="${FAV_DRIVERS-}" FAV_SEED="${FAV_SEED-}" \
 		NODE_PATH="$work/node/node_modules${NODE_PATH:+:$NODE_PATH}" \
 		bash "$work/src/$script" "$@" </dev/null &
 	inner=$!

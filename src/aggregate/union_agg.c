@@ -295,12 +295,15 @@ fav_union_final(PG_FUNCTION_ARGS)
 	}
 	if (state->has_exact)
 	{
+		size_t		step = fav_scatter_step(set->count);
+
 		fav_check_unitable(&editor.filter.params, &state->exact.params);
 		for (i = 0; i < set->count; i++)
 		{
 			if (i % FAV_INTERRUPT_EVERY == 0)
 				CHECK_FOR_INTERRUPTS();
-			fav_require(fav_editor_add(&editor, set->hashes[i]));
+			fav_require(fav_editor_add(&editor,
+									   set->hashes[fav_scattered(i, step, set->count)]));
 		}
 	}
 	return fav_finish_edit(&editor);

@@ -392,6 +392,7 @@ push(FavKey *key)
 	FavReader  *old = fav_row_middle(&key->row);
 	FavWritten	levels = {.recent = key->row.attachment->empty};
 	const FavFilter *pushed;
+	size_t		step = fav_scatter_step(key->add.count);
 	size_t		i;
 
 	if (old != NULL)
@@ -409,7 +410,8 @@ push(FavKey *key)
 	for (i = 0; i < key->add.count; i++)
 	{
 		check_for_interrupts(i);
-		fav_require(fav_levels_add(&middle, key->add.values[i]));
+		fav_require(fav_levels_add(&middle,
+								   key->add.values[fav_scattered(i, step, key->add.count)]));
 	}
 	fav_require(fav_editor_flush(&middle));
 	for (i = 0; i < key->absent.count; i++)

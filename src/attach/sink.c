@@ -367,7 +367,7 @@ replay_log(const FavRow *row, FavEditor *level, bool is_base)
  * Changing levels
  */
 
-/* Add some of the elements of a change, each in its period. */
+/* Add some of the elements of a change, each in its period, oldest first. */
 static void
 add_elements(FavEditor *level, const FavChange *change, size_t from, size_t count)
 {
@@ -375,11 +375,12 @@ add_elements(FavEditor *level, const FavChange *change, size_t from, size_t coun
 
 	for (i = from; i < from + count; i++)
 	{
-		int32		period = change->periods != NULL ? change->periods[i] : change->present;
+		size_t		place = fav_scattered(i, change->step, change->hashes.count);
+		int32		period = change->periods != NULL ? change->periods[place] : change->present;
 
 		if (i % INTERRUPT_HASHES == 0)
 			CHECK_FOR_INTERRUPTS();
-		fav_require(fav_editor_add_at(level, change->hashes.values[i],
+		fav_require(fav_editor_add_at(level, change->hashes.values[place],
 									  Min(period, change->present)));
 	}
 }
@@ -695,10 +696,13 @@ try_change(FavRow *row, FavChange *change)
 	if (!is_recent(row->attachment, &row->recent))
 		raise_not_ours(row->attachment);
 	newest = newest_period(row);
-	change->present = present_period(row->attachment, newest);
+
+	/* removing tells no time: if the clock is ahead, nothing else is forgotten */
+	change->present = change->action == FAV_ADD ? present_period(row->attachment, newest) : newest;
 	drop_too_old(row->attachment, newest, change);
 	if (change->hashes.count == 0)
 		return true;
+	change->step = change->periods != NULL ? 1 : fav_scatter_step(change->hashes.count);
 	if (change->is_new != NULL)
 		find_new(row, change);
 	query = change_levels(row, change, &levels);

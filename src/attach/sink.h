@@ -22,7 +22,8 @@ typedef struct FavChange
 	FavHashes	hashes;			/* sorted and unique, unless they have periods of their own */
 	int32	   *periods;		/* of each, in ascending order; NULL: the present one for all */
 	bool	   *is_new;			/* to be set for each that was not reported before; or NULL */
-	int32		present;		/* set when the filter is changed */
+	int32		present;		/* set when the filter is changed, */
+	size_t		step;			/* and so is this: the order in which elements are added */
 } FavChange;
 
 extern int32 fav_period_of_time(const FavAttachment *attachment, Datum time);

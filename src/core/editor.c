@@ -385,6 +385,28 @@ fav_editor_exclude(FavEditor *editor, uint64_t hash)
  * Many changes
  */
 
+/* The golden section of a number, or the next that has no divisor in common with it. */
+size_t
+fav_scatter_step(size_t count)
+{
+	size_t		step = (size_t) (0.618 * (double) count);
+	size_t		divisor = 0;
+
+	for (; divisor != 1; step++)
+	{
+		size_t		rest = step;
+
+		for (divisor = count; rest != 0;)
+		{
+			size_t		next = divisor % rest;
+
+			divisor = rest;
+			rest = next;
+		}
+	}
+	return step - 1;
+}
+
 FavStatus
 fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 {

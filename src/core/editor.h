@@ -56,6 +56,20 @@ extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, 
 extern FavStatus fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 
+/*
+ * Hashes that ascend fall into one block of a slice after the other.  Added in that order, they
+ * crowd a few blocks of a new slice, which reports far too much then.  So whoever has sorted
+ * hashes adds them in steps of this size, modulo their number: that reaches each of them once.
+ */
+extern size_t fav_scatter_step(size_t count);
+
+/* Where the i-th of `count` hashes is. */
+static inline size_t
+fav_scattered(size_t i, size_t step, size_t count)
+{
+	return (size_t) ((uint64_t) i * step % count);
+}
+
 /* Move recent into the slices now, not only when it is full. */
 extern FavStatus fav_editor_flush(FavEditor *editor);
 
