@@ -342,12 +342,41 @@ make_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *s
 }
 
 /*
- * Move one hash into the slices of its span.  An attacker may choose hashes that all fall into
- * one block.  If no slice has free bits left then, the last one is filled beyond its limit, as if
- * no slice is left for this span.
+ * The period that a new slice of a span begins with, for a hash of this period.  A hash of an
+ * earlier span comes only to a span that has a slice (next_span()), and is kept as long as that.
+ */
+static int32_t
+first_period(const FavFilter *filter, int64_t span, int32_t period)
+{
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices && fav_span(filter, period) != span; i++)
+		if (fav_slice_span(filter, i) == span)
+			period = filter->slices[i].last;
+	return period;
+}
+
+/* Chain a slice that was made for this. */
+static void
+chain(FavEditor *editor, Gauge *gauges, FavSlice *slice, uint8_t *blocks, int32_t period)
+{
+	FavFilter  *filter = &editor->filter;
+
+	slice->first = slice->last = period;
+	editor->own_blocks[filter->nslices] = blocks;
+	filter->slices[filter->nslices++] = *slice;
+	watch(&gauges[filter->nslices - 1], filter, filter->nslices - 1);
+}
+
+/*
+ * Move one hash into the slices of its span, and into the spare one, whose blocks are NULL once it
+ * is chained, only if the others are full.  An attacker may choose hashes that all fall into one
+ * block.  If no slice has free bits left then, the last one is filled beyond its limit, as if no
+ * slice is left for this span.
  */
 static void
-place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t period)
+place(FavEditor *editor, Gauge *gauges, FavSlice *spare, uint8_t **spare_blocks, int64_t span,
+	  uint64_t hash, int32_t period)
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	region_size = filter->params.region_size;
@@ -366,6 +395,12 @@ place(FavEditor *editor, Gauge *gauges, int64_t span, uint64_t hash, int32_t per
 		return;
 	}
 	i = choose_slice(gauges, filter, span);
+	if (i == FAV_NO_SLICE && *spare_blocks != NULL)
+	{
+		chain(editor, gauges, spare, *spare_blocks, first_period(filter, span, period));
+		*spare_blocks = NULL;
+		i = filter->nslices - 1;
+	}
 	if (i == FAV_NO_SLICE)
 		for (i = filter->nslices - 1; fav_slice_span(filter, i) != span;)
 			i--;
@@ -413,21 +448,6 @@ next_span(const FavFilter *filter, int64_t span)
 }
 
 /*
- * The period that a new slice of a span begins with, for a hash of this period.  A hash of an
- * earlier span comes only to a span that has a slice (next_span()), and is kept as long as that.
- */
-static int32_t
-first_period(const FavFilter *filter, int64_t span, int32_t period)
-{
-	uint32_t	i;
-
-	for (i = 0; i < filter->nslices && fav_span(filter, period) != span; i++)
-		if (fav_slice_span(filter, i) == span)
-			period = filter->slices[i].last;
-	return period;
-}
-
-/*
  * Move `count` recent hashes, beginning with the one at `from`, into slices of this span.  They
  * are of this span, or of an earlier one for which no slice is left.
  */
@@ -466,17 +486,8 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 
 	/* the oldest hash goes first; all that can fail came before */
 	for (i = from + count; i-- > from;)
-	{
-		if (spare_blocks != NULL && choose_slice(gauges, filter, span) == FAV_NO_SLICE)
-		{
-			spare.first = spare.last = first_period(filter, span, periods[i]);
-			editor->own_blocks[filter->nslices] = spare_blocks;
-			filter->slices[filter->nslices++] = spare;
-			watch(&gauges[filter->nslices - 1], filter, filter->nslices - 1);
-			spare_blocks = NULL;
-		}
-		place(editor, gauges, span, fav_load64(filter->recent + 8 * i), periods[i]);
-	}
+		place(editor, gauges, &spare, &spare_blocks, span, fav_load64(filter->recent + 8 * i),
+			  periods[i]);
 	if (spare_blocks != NULL)
 		fav_free(spare_blocks);
 

@@ -885,6 +885,7 @@ main(int argc, char **argv)
 	for (i = 0; i < sizeof(keeps) / sizeof(keeps[0]) - 1; i++)
 		test_bursts(keeps[i], seed + i);
 	test_random_periods(64, 0, false, 150000, 1);
+	test_random_periods(100, 0, false, 30000, 1795063664);
 	for (i = 0; i < sizeof(keeps) / sizeof(keeps[0]) - 1; i++)
 	{
 		test_random_periods(keeps[i], 0, false, 30000, seed + i);
