@@ -494,7 +494,16 @@ drop_remnants(Oid schema, Oid source)
 
 	fav_become_owner(&role, fav_owner_of(source));
 	for (; trigger != NULL; trigger = fav_find_remnant(schema, source))
-		fav_drop_objects(schema, source, trigger->when.named);
+	{
+		FavAttachment attachment = {
+			.schema = schema,.source = source,.levels = trigger->when.named
+		};
+
+		fav_prepare_nodes(attachment.levels);
+		if (OidIsValid(attachment.levels) && fav_has_log(attachment.levels))
+			tell_destroyed(&attachment);
+		fav_drop_objects(schema, source, attachment.levels);
+	}
 	fav_become_caller(&role);
 	return is_found;
 }

@@ -26,8 +26,7 @@
 #include "utils/syscache.h"
 
 #define ATTACH_AGAIN	"Call fav_detach, then fav_attach."
-#define MEND_SINK \
-	"Undo the change. To call fav_detach, and then fav_sink, would destroy the filters."
+#define MEND_SINK		"Undo the change. " FAV_DETACH_DESTROYS
 
 static const char *
 attach_again(const FavAttachment *attachment)
@@ -280,8 +279,9 @@ is_fav_column(Oid relation, AttrNumber number, Oid schema)
 						ObjectIdGetDatum(schema));
 }
 
-static bool
-has_log(Oid levels)
+/* Does the table have the log of a sink, whether it says whose or not? */
+bool
+fav_has_log(Oid levels)
 {
 	int			i;
 
@@ -308,7 +308,7 @@ check_levels(const FavAttachment *attachment)
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema) &&
-			(!attachment->is_sink || has_log(levels)))
+			(!attachment->is_sink || fav_has_log(levels)))
 			return NULL;
 	}
 	return obstacle(attach_again(attachment),
@@ -590,7 +590,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle("Call fav_detach, then fav_attach.",
+		return obstacle(fav_has_log(levels) ? MEND_SINK : ATTACH_AGAIN,
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;

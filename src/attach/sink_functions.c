@@ -359,6 +359,18 @@ change(SinkCall *call)
 }
 
 /*
+ * Citus has a connection to a node for each role.  What one of them has written cannot be written
+ * over another one in the same transaction.
+ */
+static void
+advise_on_roles(void *owner)
+{
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION)
+		errhint("The function runs as role %s. Call it in a transaction of its own, or write as this"
+				" role in this transaction.", (char *) owner);
+}
+
+/*
  * The sink is distributed: call the same function where the filter is, by a query that Citus sends
  * there.  Only a row can say which shard it is in, so there must be one.  Writing it first also
  * makes the node a part of the transaction, which a query alone does not.  Everything runs as the
@@ -381,11 +393,16 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 											"FROM {levels} l WHERE l.{key} {=} $1"));
 	Oid			types[2] = {attachment->key.type, get_array_type(type_of_kind(attachment->kind))};
 	Datum		values[2] = {call->key, PointerGetDatum(call->array)};
+	ErrorContextCallback callback;
 	Datum		result;
 	bool		isnull;
 	FavRole		role;
 	int			tries = 0;
 
+	callback.callback = advise_on_roles;
+	callback.arg = GetUserNameFromId(attachment->owner, false);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
 	fav_become_owner(&role, attachment->owner);
 	fav_prepare_transaction();
 	do
@@ -400,6 +417,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	result = SPI_datumTransfer(result, get_typbyval(SPI_gettypeid(SPI_tuptable->tupdesc, 1)),
 							   get_typlen(SPI_gettypeid(SPI_tuptable->tupdesc, 1)));
 	fav_become_caller(&role);
+	error_context_stack = callback.previous;
 	return result;
 }
 
