@@ -451,14 +451,18 @@ is(run('SELECT k, fav_count(filter) FROM seen_there_fav'), '1|1', 'TRUNCATE of a
 run('TRUNCATE seen_there', $workers[0]);
 is(run('SELECT count(*) FROM seen_there_fav_levels'), 0, 'on a worker');
 run(q{INSERT INTO seen_there VALUES (1, 1); SELECT alter_distributed_table('seen_there_fav_levels', shard_count => 8, cascade_to_colocated => false)});
-fails_with('INSERT INTO seen_there VALUES (1, 2)', qr/Citus does not keep table "seen_there_fav_levels" where it keeps.*would destroy the filters/s, 'filters that are distributed otherwise');
+fails_with('INSERT INTO seen_there VALUES (1, 2)', qr/Citus does not keep table "seen_there_fav_levels" where it keeps.*Copy table "seen_there_fav_levels" before fav_detach drops it/s, 'filters that are distributed otherwise');
 run(q{SELECT fav_detach('seen_there'), fav_sink('seen_there', 'k', 'e'); INSERT INTO seen_there VALUES (1, 1); SELECT undistribute_table('seen_there')});
-fails_with('INSERT INTO seen_there VALUES (1, 2)', qr/does not say whose filters it has.*would destroy the filters/s, 'undistributed: a write');
+fails_with('INSERT INTO seen_there VALUES (1, 2)', qr/does not say whose filters it has.*Copy table "seen_there_fav_levels" before fav_detach drops it/s, 'undistributed: a write');
 fails_with('SELECT seen_there_add(1, ARRAY[2])', qr/does not have the filters of a sink/, 'undistributed: seen_there_add');
-fails_with('SELECT seen_there_has(1, 2)', qr/cannot be asked by function.*would destroy the filters/s, 'undistributed: a read');
+fails_with('SELECT seen_there_has(1, 2)', qr/cannot be asked by function.*Copy table/s, 'undistributed: a read');
+run('CREATE TABLE saved AS TABLE seen_there_fav_levels');
 (undef, undef, $warning) = $coordinator->psql('postgres', q{SELECT fav_detach('seen_there')});
 like($warning, qr/the filters of 1 key of sink "seen_there" are destroyed/, 'detaching what is left warns');
-run(q{DROP TABLE seen_here CASCADE; DROP TABLE seen_here_fav_levels CASCADE});
+run(q{SELECT fav_sink('seen_there', 'k', 'e'); INSERT INTO seen_there_fav_levels TABLE saved});
+is(run('SELECT seen_there_has(1, 1), seen_there_has(1, 2), seen_there_add(1, ARRAY[1, 2])'), 't|f|{2}', 'a new sink takes a copy of the filters');
+run(q{SELECT fav_detach('seen_there'); DROP TABLE saved;
+DROP TABLE seen_here CASCADE; DROP TABLE seen_here_fav_levels CASCADE});
 
 # ---------------------------------------------------------------------------------
 # Moves, splits, new nodes, all under writers

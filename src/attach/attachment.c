@@ -26,7 +26,8 @@
 #include "utils/syscache.h"
 
 #define ATTACH_AGAIN	"Call fav_detach, then fav_attach."
-#define MEND_SINK		"Undo the change. " FAV_DETACH_DESTROYS
+#define MEND_SINK \
+	"Undo the change. To call fav_detach, and then fav_sink, would destroy the filters."
 
 static const char *
 attach_again(const FavAttachment *attachment)
@@ -289,6 +290,15 @@ fav_has_log(Oid levels)
 		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
 			return false;
 	return true;
+}
+
+/* For a sink that cannot be mended, because its tables are not what they were. */
+const char *
+fav_hint_to_copy(Oid levels)
+{
+	return psprintf("Copy table \"%s\" before fav_detach drops it. If the elements are integers, a"
+					" new sink with the same keep can take the copy into its own table.",
+					name_of(levels));
 }
 
 static const FavObstacle *
@@ -590,7 +600,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle(fav_has_log(levels) ? MEND_SINK : ATTACH_AGAIN,
+		return obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;

@@ -420,7 +420,8 @@ raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
 			 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
 					trigger->tgname, get_rel_name(relation)),
 			 TRIGGER_FOR_BEFORE(trigger->tgtype) ?
-			 errhint("Give their table its name back. " FAV_DETACH_DESTROYS) :
+			 errhint("Give their table its name back. If Citus has converted it, copy it before"
+					 " fav_detach drops it.") :
 			 errhint("Give their table its name back, or call fav_detach, then fav_attach, for"
 					 " table \"%s\".", get_rel_name(fav_shell(relation)))));
 }

@@ -413,13 +413,12 @@ fav_check_spread(Oid source, Oid levels)
 		return NULL;
 	if (read_distribution(table, &distribution) && distribution.method == 'n' &&
 		distribution.colocation == 0)
-		return obstacle(fav_has_log(filters) ?
-						"Take the table out of Citus with undistribute_table. " FAV_DETACH_DESTROYS :
+		return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
 						"Call fav_detach, distribute the table by its key or take it out of Citus"
 						" with undistribute_table, and call fav_attach.",
 						psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
 								 " not", get_rel_name(table)));
-	return obstacle(fav_has_log(filters) ? "Undo the change. " FAV_DETACH_DESTROYS :
+	return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
 					"Call fav_detach, then fav_attach, on the coordinator.",
 					psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
 							 get_rel_name(filters), get_rel_name(table)));

@@ -366,8 +366,8 @@ static void
 advise_on_roles(void *owner)
 {
 	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION)
-		errhint("The function runs as role %s. Call it in a transaction of its own, or write as this"
-				" role in this transaction.", (char *) owner);
+		errhint("The function runs as role %s. Call it in a transaction of its own, or write as"
+				" this role in this transaction.", (char *) owner);
 }
 
 /*
@@ -376,7 +376,8 @@ advise_on_roles(void *owner)
  * makes the node a part of the transaction, which a query alone does not.  Everything runs as the
  * owner: others need not be able to read filters.  Returns the result.
  *
- * Citus does not see the shard of a key with a cast, and asks all of them.  Only a domain needs one.
+ * Citus does not see the shard of a key with a cast, and asks all of them.  Only a domain needs
+ * one.
  */
 static Datum
 call_on_shard(const SinkCall *call, const char *function, const char *more)
@@ -391,7 +392,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 								  fav_query(attachment, attachment->key.is_domain ?
 											"FROM {levels} l WHERE l.{key}{::key} {=} $1{::key}" :
 											"FROM {levels} l WHERE l.{key} {=} $1"));
-	Oid			types[2] = {attachment->key.type, get_array_type(type_of_kind(attachment->kind))};
+	Oid			types[2] = {attachment->key.type, ARR_ELEMTYPE(call->array)};
 	Datum		values[2] = {call->key, PointerGetDatum(call->array)};
 	ErrorContextCallback callback;
 	Datum		result;
@@ -403,6 +404,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	callback.arg = GetUserNameFromId(attachment->owner, false);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
+	types[1] = get_array_type(types[1]);
 	fav_become_owner(&role, attachment->owner);
 	fav_prepare_transaction();
 	do
