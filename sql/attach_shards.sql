@@ -291,6 +291,49 @@ INSERT INTO pairs VALUES (1, 1);
 ROLLBACK;
 DROP TABLE undistributed;
 
+-- A sink: one copy of each shard, and shards that write the filters beside them
+CREATE TABLE seen (k int, e int, PRIMARY KEY (k, e));
+SELECT distribute('seen', 'k');
+UPDATE pg_dist_partition SET repmodel = 'c' WHERE logicalrelid = 'seen'::regclass;
+SELECT fav_sink('seen', 'k', 'e');
+UPDATE pg_dist_partition SET repmodel = 's' WHERE logicalrelid = 'seen'::regclass;
+SELECT fav_sink('seen', 'e', 'k');
+UPDATE pg_dist_local_group SET groupid = 1;
+SELECT fav_sink('seen', 'k', 'e');
+UPDATE pg_dist_local_group SET groupid = 0;
+SELECT fav_sink('seen', 'k', 'e');
+SELECT min(shardid) AS shard, copy_triggers('seen', min('seen_' || shardid)::regclass) FROM pg_dist_shard WHERE logicalrelid = 'seen'::regclass \gset
+SELECT 'seen_fav_levels_' || min(shardid) AS filters FROM pg_dist_shard WHERE logicalrelid = 'seen_fav_levels'::regclass \gset
+INSERT INTO seen_:shard SELECT i % 3, i FROM generate_series(1, 300) i;
+SELECT count(*) FROM seen_:shard;
+SELECT k, fav_count(recent) FROM :filters ORDER BY k;
+SELECT fav_sink_add(:'filters', ROW(1::bigint), ARRAY[4, 5, 5, 7, 8]);
+SELECT fav_sink_remove(:'filters', ROW(1::bigint), ARRAY[5], false);
+SELECT fav_sink_add(:'filters', ROW(1::bigint), ARRAY[4, 5]);
+UPDATE seen_:shard SET e = 1;
+INSERT INTO seen_:shard VALUES (1, NULL);
+TRUNCATE seen_:shard;
+SELECT count(*) FROM :filters;
+INSERT INTO seen_fav_levels SELECT 1;
+TRUNCATE seen;
+SELECT count(*) FROM seen_fav_levels;
+SELECT source, levels, active, sink FROM fav_attachments WHERE sink;
+SELECT seen_has(1, 1);
+SELECT seen_add(1, NULL), seen_add(1, ARRAY[]::bigint[]);
+CALL fav_build('seen');
+BEGIN;
+UPDATE pg_dist_partition SET colocationid = 7 WHERE logicalrelid = 'seen_fav_levels'::regclass;
+SAVEPOINT s;
+INSERT INTO seen_:shard VALUES (1, 1);
+ROLLBACK TO s;
+ALTER TABLE seen_fav_levels ALTER recent DROP DEFAULT;
+SAVEPOINT s;
+SELECT seen_add(1, ARRAY[1]);
+ROLLBACK TO s;
+SELECT seen_has(1, 1);
+ROLLBACK;
+SELECT fav_detach('seen');
+
 -- Away with all of it
 SELECT fav_detach('pairs', 'pairs_fav');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'pairs'::regclass;
@@ -303,7 +346,7 @@ BEGIN
 	END LOOP;
 END
 $$;
-DROP TABLE pairs, other, plain, moved, moved_levels;
+DROP TABLE seen, pairs, other, plain, moved, moved_levels;
 SET allow_system_table_mods = on;
 DROP FUNCTION pg_catalog.run_command_on_placements, pg_catalog.create_distributed_table, shard_name, tree_of_column, distribute, copy_triggers;
 DROP EXTENSION citus;

@@ -128,11 +128,20 @@ fails_with(q{SELECT fav_attach('hidden_posts', 'post_id', 'user_id')}, qr/is dis
 fails_with(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id', share => 10)}, qr/cannot share filters/, 'shared filters');
 fails_with(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id')}, qr/this is not the coordinator/, 'attaching on a worker', $workers[0]);
 fails_with(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT fav_attach('hidden_posts', 'user_id', 'post_id')}, qr/at READ COMMITTED only/, 'REPEATABLE READ');
-fails_with(q{SELECT fav_sink('hidden_posts', 'user_id', 'post_id')}, qr/a distributed table cannot be a sink/, 'a sink');
 run(q{CREATE TABLE parts (k int, e int, PRIMARY KEY (k, e)) PARTITION BY RANGE (e); SELECT create_distributed_table('parts', 'k')});
-fails_with(q{SELECT fav_attach('parts', 'k', 'e')}, qr/has partitions/, 'partitions');
 run(q{CREATE TABLE lonely (k int, e int, PRIMARY KEY (k, e)); SELECT citus_add_local_table_to_metadata('lonely')});
-fails_with(q{SELECT fav_attach('lonely', 'k', 'e')}, qr/in a way that filters cannot follow/, 'a local table that Citus knows');
+foreach my $function ('fav_attach', 'fav_sink')
+{
+	fails_with(qq{SELECT $function('parts', 'k', 'e')}, qr/has partitions/, "$function: partitions");
+	fails_with(qq{SELECT $function('lonely', 'k', 'e')}, qr/in a way that filters cannot follow/, "$function: a local table that Citus knows");
+}
+fails_with(q{SELECT fav_sink('posts', 'id', 'topic')}, qr/in several copies.*Distribute it by its key/s, 'a sink that is a reference table');
+fails_with(q{SELECT fav_sink('hidden_posts', 'post_id', 'user_id')}, qr/is distributed by column "user_id", not by "post_id"/, 'a sink whose key is not the distribution column');
+fails_with(q{SELECT fav_sink('hidden_posts', 'user_id', 'post_id')}, qr/"hidden_posts" is not empty/, 'a sink that has rows');
+fails_with(q{SELECT fav_sink('hidden_posts', 'user_id', 'post_id')}, qr/Call fav_sink on the coordinator/, 'a sink on a worker', $workers[0]);
+fails_with(q{BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT fav_sink('hidden_posts', 'user_id', 'post_id')}, qr/at READ COMMITTED only/, 'a sink at REPEATABLE READ');
+run(q{SET citus.shard_replication_factor = 2; CREATE TABLE twice (k int, e int); SELECT create_distributed_table('twice', 'k')});
+fails_with(q{SELECT fav_sink('twice', 'k', 'e')}, qr/in several copies/, 'a sink with two copies of each shard');
 is(run(q{SELECT count(*) FROM pg_class WHERE relname LIKE '%_fav%levels'}), 0, 'nothing was made by what was refused');
 
 run(q{SELECT fav_attach('hidden_posts', 'user_id', 'post_id')});
@@ -321,6 +330,141 @@ agree('names that Citus shortens', $long);
 run(qq{SELECT fav_detach('$long')});
 
 # ---------------------------------------------------------------------------------
+# Sinks
+# ---------------------------------------------------------------------------------
+
+run(q{
+CREATE TABLE seen (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+SELECT create_distributed_table('seen', 'user_id', colocate_with => 'hidden_posts');
+SELECT fav_sink('seen', 'user_id', 'post_id', keep => '30 days')});
+my $sink = 'seen|seen_fav_levels|t|t|t|30 days';
+
+is(run('SELECT source, levels, complete, active, sink, keep FROM fav_attachments WHERE sink', $_), $sink, 'a sink is listed: ' . $_->name) foreach $coordinator, $workers[0];
+
+# How many of these elements has the filter of a user?
+sub has
+{
+	my ($user, @elements) = @_;
+
+	return run("SELECT count(*) FROM unnest(ARRAY[" . join(',', @elements) . "]) e WHERE fav_contains((SELECT filter FROM seen_fav WHERE user_id = $user), e)");
+}
+
+run('INSERT INTO seen VALUES (1, 1), (2, 1), (2, 1), (3, 1) ON CONFLICT DO NOTHING');
+run('INSERT INTO seen VALUES (1, 2)', $workers[0]);
+run('INSERT INTO seen SELECT u, 3 FROM generate_series(1, 60) u', $workers[1]);
+run("COPY seen FROM stdin;\n" . join('', map { "$_\t4\n$_\t5\n" } 1 .. 60) . "\\.\n");
+run('INSERT INTO seen SELECT user_id, post_id FROM hidden_posts WHERE user_id <= 60; INSERT INTO seen SELECT id % 60 + 1, 10000 + id FROM spread');
+is(has(1, 1 .. 5) . has(2, 1, 3 .. 5) . has(60, 3 .. 5), '543', 'a sink: INSERT and COPY, on coordinator and workers');
+is(run('SELECT count(*) FROM hidden_posts LEFT JOIN seen_fav USING (user_id) WHERE user_id <= 60 AND NOT COALESCE(fav_contains(filter, post_id), false)'), 0, 'INSERT ... SELECT of a colocated table');
+is(run('SELECT count(*) FROM local_posts LEFT JOIN (SELECT user_id, filter FROM seen_fav OFFSET 0) f ON f.user_id = id % 60 + 1 WHERE NOT COALESCE(fav_contains(filter, 10000 + id), false)'), 0, 'and of one that is distributed otherwise');
+is(run('SELECT count(*) FROM seen'), 0, 'no rows are stored');
+is(run(q{SELECT sum(result::int) FROM run_command_on_placements('seen', 'SELECT count(*) FROM %s')}), 0, 'not in shards either');
+run('BEGIN; INSERT INTO seen VALUES (1, 5000); SAVEPOINT s; INSERT INTO seen VALUES (1, 5001); ROLLBACK TO s; INSERT INTO seen VALUES (1, 5002); COMMIT');
+is(has(1, 5000, 5002) . has(1, 5001), '20', 'a savepoint');
+foreach my $statement ('UPDATE seen SET post_id = 7 WHERE user_id = 1', 'DELETE FROM seen', 'INSERT INTO seen VALUES (1, 1) ON CONFLICT (user_id, post_id) DO UPDATE SET post_id = 7')
+{
+	fails_with($statement, qr/table "seen" is a sink.*function seen_remove/s, $statement);
+}
+fails_with('INSERT INTO seen VALUES (1, NULL)', qr/null value in column "post_id" of sink "seen"/, 'an element that is NULL');
+fails_with('SELECT seen_has(1, 1)', qr/cannot be asked by function.*\QUse COALESCE(public.fav_contains((SELECT f.filter FROM public.seen_fav f WHERE f.user_id = ...), ...), false)\E/s, 'seen_has', $_) foreach $coordinator, $workers[0];
+
+# adding
+is(run('SELECT seen_add(1001, ARRAY[53, 51, NULL, 52, 53])'), '{53,51,52}', 'seen_add tells what is new, in order');
+is(run('SELECT seen_add(1001, ARRAY[53, 54]), seen_add(1001, ARRAY[53, 54])'), '{54}|{}', 'and what is new since');
+is(run('SELECT seen_add(1001, ARRAY[]::bigint[]), seen_add(1001, NULL), seen_add(1001, ARRAY[NULL]::bigint[]), seen_add(1002, ARRAY[NULL]::bigint[])'), '{}|{}|{}|{}', 'seen_add of nothing');
+is(run('SELECT count(*) FROM seen_fav WHERE user_id = 1002'), 0, 'leaves no filter');
+fails_with('SELECT seen_add(NULL, ARRAY[1])', qr/null value in column "user_id" of sink "seen"/, 'seen_add without a key');
+is(run("SELECT seen_add(u, ARRAY[53, 55]) FROM unnest(ARRAY[1001, 1003, 1004, 1005]) u", $_), $_ == $workers[0] ? "{55}\n{53,55}\n{53,55}\n{53,55}" : "{}\n{}\n{}\n{}", 'seen_add: ' . $_->name) foreach @workers, $coordinator;
+is(run('BEGIN; SELECT seen_add(1001, ARRAY[56]); ROLLBACK; SELECT seen_add(1001, ARRAY[56])'), "{56}\n{56}", 'seen_add, rolled back');
+is(run('BEGIN; INSERT INTO seen VALUES (1001, 57); SELECT seen_add(1001, ARRAY[57, 58]); SAVEPOINT s; SELECT seen_add(1001, ARRAY[59]); ROLLBACK TO s; SELECT seen_add(1001, ARRAY[58, 59]); COMMIT; SELECT seen_add(1001, ARRAY[57, 58, 59])'),
+	"{58}\n{59}\n{59}\n{}", 'within a transaction');
+is(run(q{DO $$ BEGIN PERFORM seen_add(1001, ARRAY[60]); RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END $$; SELECT seen_add(1001, ARRAY[60])}), '{60}', 'an exception block');
+fails_with('BEGIN; SELECT seen_add(u, ARRAY[70]) FROM generate_series(1001, 1010) u; SELECT 1 / 0; COMMIT', qr/division by zero/, 'a transaction on many nodes that fails');
+is(run('SELECT sum(cardinality(seen_add(u, ARRAY[70]))) FROM generate_series(1001, 1010) u'), 10, 'it has added nothing');
+is(run('SET plan_cache_mode = force_generic_plan; PREPARE q(bigint, bigint[]) AS SELECT seen_add($1, $2); EXECUTE q(1020, ARRAY[1]); EXECUTE q(1021, ARRAY[1]); EXECUTE q(1020, ARRAY[1, 2])'), "{1}\n{1}\n{2}", 'prepared, with generic plans');
+is(run('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT seen_add(1020, ARRAY[2, 3]); COMMIT'), '{3}', 'at REPEATABLE READ');
+is(run('SELECT sum(cardinality(seen_add(1030, ARRAY(SELECT i FROM generate_series(n * 100, n * 100 + 149) i)))) BETWEEN 5900 AND 6050 FROM generate_series(1, 60) n'), 't', 'many elements');
+fails_with('SELECT seen_add(user_id, ARRAY[1]) FROM hidden_posts WHERE user_id = 1', qr/cannot execute a distributed query from a query on a shard/, 'seen_add in a query that Citus sends to shards');
+
+# removing
+is(run('SELECT seen_remove(1001, ARRAY[53, 54]), seen_remove(1001, ARRAY[55], exclude => true); SELECT seen_add(1001, ARRAY[51, 53, 54, 55])'), "|\n{53,54,55}", 'seen_remove');
+is(run('BEGIN; SELECT seen_remove(1001, ARRAY[53]); ROLLBACK; SELECT seen_add(1001, ARRAY[53])'), "\n{}", 'rolled back');
+run('SELECT seen_remove(1001, ARRAY[53]), seen_remove(1040, ARRAY[53])', $workers[1]);
+is(has(1001, 53) . has(1001, 54), '01', 'on a worker');
+
+# types of keys and elements, times, names, and no time
+run(q{
+SET citus.shard_replication_factor = 1;
+CREATE TABLE "S %s" ("{k}%s" varchar(9), "{e}" uuid, at timestamptz NOT NULL);
+SELECT create_distributed_table('"S %s"', '{k}%s');
+SELECT fav_sink('"S %s"', '{k}%s', '{e}', keep => '30 days', at => 'at');
+INSERT INTO "S %s" SELECT 'k' || i % 5, (lpad(i::text, 8, '0') || '-0000-0000-0000-000000000000')::uuid, now() - i * interval '10 days' FROM generate_series(0, 9) i});
+is(run(q{SELECT sum(fav_count(filter)) FROM "S %s_fav"}), 4, 'a column that says when: old rows are dropped');
+is(run(q{SELECT "S %s_add"('k1', ARRAY['00000001-0000-0000-0000-000000000000', '00000006-0000-0000-0000-000000000000']::uuid[])}), '{00000006-0000-0000-0000-000000000000}', 'text and uuid');
+fails_with(q{SELECT "S %s_add"('too long a key', ARRAY['00000001-0000-0000-0000-000000000000']::uuid[])}, qr/value too long for type character varying\(9\)/, 'a key that its column does not take');
+is(run(q{SET citus.log_remote_commands = on; SET client_min_messages = log; SELECT "S %s_add"('k1', ARRAY['00000001-0000-0000-0000-000000000000']::uuid[])}), '{}', 'and again');
+my (undef, undef, $log) = $coordinator->psql('postgres', q{SET citus.log_remote_commands = on; SET client_min_messages = log; SELECT "S %s_add"('k1', ARRAY['00000001-0000-0000-0000-000000000000']::uuid[])});
+is(scalar(() = $log =~ /issuing SELECT public\.fav_sink_add/g), 1, 'one shard is asked');
+run(q{SELECT fav_detach('"S %s"'); INSERT INTO "S %s" VALUES ('k', '00000001-0000-0000-0000-000000000000', now())});
+is(run(q{SELECT count(*) FROM "S %s"}), 1, 'detached: it stores rows');
+run(q{
+SET citus.enable_schema_based_sharding = on;
+CREATE TABLE tenant.seen (k int, e text);
+SELECT fav_sink('tenant.seen', 'k', 'e');
+INSERT INTO tenant.seen VALUES (1, 'a')});
+is(run(q{SELECT tenant.seen_add(1, ARRAY['a', 'b']), tenant.seen_add(1, ARRAY['a', 'b', 'c'])}), '{b}|{c}', 'a sink of a distributed schema');
+
+# rights
+run(q{
+SET ROLE alice;
+CREATE TABLE sink_of_alice (k int, e int);
+SELECT create_distributed_table('sink_of_alice', 'k');
+SELECT fav_sink('sink_of_alice', 'k', 'e');
+GRANT INSERT ON sink_of_alice TO bob});
+is(run('SET ROLE bob; INSERT INTO sink_of_alice VALUES (1, 1); SELECT sink_of_alice_add(1, ARRAY[1, 2])', $_), $_ == $coordinator ? '{2}' : '{}', 'INSERT is enough to add: ' . $_->name) foreach $coordinator, $workers[0];
+fails_with('SET ROLE bob; SELECT sink_of_alice_remove(1, ARRAY[1])', qr/permission denied for table sink_of_alice/, 'and not to remove', $_) foreach $coordinator, $workers[0];
+fails_with('SET ROLE bob; SELECT count(*) FROM sink_of_alice_fav', qr/permission denied/, 'nor to read');
+run('GRANT DELETE ON sink_of_alice TO bob; SET ROLE bob; SELECT sink_of_alice_remove(1, ARRAY[1])');
+is(run('SET ROLE bob; SELECT sink_of_alice_add(1, ARRAY[1, 2])'), '{1}', 'removed by bob');
+fails_with('SET ROLE bob; BEGIN; INSERT INTO sink_of_alice VALUES (1, 3); SELECT sink_of_alice_add(1, ARRAY[3])', qr/by a different user.*The function runs as role alice\. Call it in a transaction of its own/s, 'two roles in one transaction');
+fails_with('SET ROLE bob; SELECT fav_detach(' . q{'sink_of_alice')}, qr/must be owner/, 'detaching what another role owns');
+my (undef, undef, $warning) = $coordinator->psql('postgres', q{SET ROLE alice; SELECT fav_detach('sink_of_alice')});
+like($warning, qr/the filters of 1 key of sink "sink_of_alice" are destroyed/, 'fav_detach warns');
+
+# the same sink, distributed: numbers have no seed of their own
+run(q{
+CREATE TABLE seen_here (k bigint, e bigint);
+SELECT fav_sink('seen_here', 'k', 'e');
+INSERT INTO seen_here SELECT i % 20, i FROM generate_series(1, 5000) i;
+CREATE TABLE seen_there (k bigint, e bigint);
+SELECT create_distributed_table('seen_there', 'k', colocate_with => 'none');
+SELECT fav_sink('seen_there', 'k', 'e');
+INSERT INTO seen_there_fav_levels SELECT * FROM seen_here_fav_levels});
+is(run('WITH f AS MATERIALIZED (TABLE seen_there_fav) SELECT count(*) FROM generate_series(1, 5000) i LEFT JOIN f ON f.k = i % 20 WHERE NOT COALESCE(fav_contains(f.filter, i), false)'), 0, 'filters of a local sink, copied to a distributed one');
+is(run('INSERT INTO seen_there VALUES (3, 6000); SELECT seen_there_add(3, ARRAY[3, 6000, 6020])'), '{6020}', 'it goes on');
+fails_with(q{SELECT create_distributed_table('seen_here', 'k')}, qr/has triggers/, 'distributing a sink');
+is(run('SELECT seen_here_has(3, 3), seen_here_add(3, ARRAY[3])'), 't|{}', 'it stays as it was');
+
+# TRUNCATE, and Citus taking the tables of a sink apart: writes fail
+run('BEGIN; INSERT INTO seen_there VALUES (1, 7000); TRUNCATE seen_there; INSERT INTO seen_there VALUES (1, 7001); COMMIT');
+is(run('SELECT k, fav_count(filter) FROM seen_there_fav'), '1|1', 'TRUNCATE of a sink');
+run('TRUNCATE seen_there', $workers[0]);
+is(run('SELECT count(*) FROM seen_there_fav_levels'), 0, 'on a worker');
+run(q{INSERT INTO seen_there VALUES (1, 1); SELECT alter_distributed_table('seen_there_fav_levels', shard_count => 8, cascade_to_colocated => false)});
+fails_with('INSERT INTO seen_there VALUES (1, 2)', qr/Citus does not keep table "seen_there_fav_levels" where it keeps.*Copy table "seen_there_fav_levels" before fav_detach drops it/s, 'filters that are distributed otherwise');
+run(q{SELECT fav_detach('seen_there'), fav_sink('seen_there', 'k', 'e'); INSERT INTO seen_there VALUES (1, 1); SELECT undistribute_table('seen_there')});
+fails_with('INSERT INTO seen_there VALUES (1, 2)', qr/does not say whose filters it has.*Copy table "seen_there_fav_levels" before fav_detach drops it/s, 'undistributed: a write');
+fails_with('SELECT seen_there_add(1, ARRAY[2])', qr/does not have the filters of a sink/, 'undistributed: seen_there_add');
+fails_with('SELECT seen_there_has(1, 2)', qr/cannot be asked by function.*Copy table/s, 'undistributed: a read');
+run('CREATE TABLE saved AS TABLE seen_there_fav_levels');
+(undef, undef, $warning) = $coordinator->psql('postgres', q{SELECT fav_detach('seen_there')});
+like($warning, qr/the filters of 1 key of sink "seen_there" are destroyed/, 'detaching what is left warns');
+run(q{SELECT fav_sink('seen_there', 'k', 'e'); INSERT INTO seen_there_fav_levels TABLE saved});
+is(run('SELECT seen_there_has(1, 1), seen_there_has(1, 2), seen_there_add(1, ARRAY[1, 2])'), 't|f|{2}', 'a new sink takes a copy of the filters');
+run(q{SELECT fav_detach('seen_there'); DROP TABLE saved;
+DROP TABLE seen_here CASCADE; DROP TABLE seen_here_fav_levels CASCADE});
+
+# ---------------------------------------------------------------------------------
 # Moves, splits, new nodes, all under writers
 # ---------------------------------------------------------------------------------
 
@@ -335,11 +479,45 @@ append_to_file("$scripts/many.sql", q{
 \set p random(1001, 2000)
 INSERT INTO hidden_posts SELECT u, :p FROM generate_series(1, 20) u ON CONFLICT DO NOTHING;
 });
+
+# What was inserted into the sink, or told as new by it, is also in tables beside it.  To tell
+# an element twice is a duplicate key.
+run(q{
+CREATE TABLE seen_rows (user_id bigint, post_id bigint);
+SELECT create_distributed_table('seen_rows', 'user_id', colocate_with => 'hidden_posts');
+CREATE TABLE told (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id));
+SELECT create_distributed_table('told', 'user_id', colocate_with => 'hidden_posts')});
+append_to_file("$scripts/sink.sql", qq{
+\\set u random(1, $users)
+\\set p random(100000, 200000)
+BEGIN;
+INSERT INTO seen VALUES (:u, :p), (:u, :p + 1);
+INSERT INTO seen_rows VALUES (:u, :p), (:u, :p + 1);
+COMMIT;
+});
+append_to_file("$scripts/add.sql", q{
+\set u random(2001, 2010)
+\set p random(1, 2000)
+BEGIN;
+SELECT seen_add(:u, ARRAY[:p, :p + 1, :p + 2]) AS new \gset
+INSERT INTO told SELECT :u, e FROM unnest(':new'::bigint[]) e;
+COMMIT;
+});
+
+sub sink_agrees
+{
+	my ($what) = @_;
+
+	is(run("SELECT count(*) FROM $_ r LEFT JOIN seen_fav f USING (user_id) WHERE NOT COALESCE(fav_contains(f.filter, r.post_id), false)"), 0, "$what: the sink has all of $_")
+	  foreach 'seen_rows', 'told';
+	return;
+}
+
 my ($transactions, $writers, $output, $errors) = (0);
 
 sub start_writers
 {
-	my @scripts = @_ ? @_ : ("$scripts/one.sql\@20", "$scripts/many.sql\@1");
+	my @scripts = @_ ? @_ : ("$scripts/one.sql\@20", "$scripts/sink.sql\@10", "$scripts/add.sql\@10", "$scripts/many.sql\@1");
 
 	($output, $errors) = ('', '');
 	$writers = run_in_background(
@@ -363,7 +541,8 @@ sub stop_writers
 	sleep 1;
 	end_writers();
 	# Citus itself may end a statement whose shard is gone
-	unlike($errors, qr/filters|as a shard of/, "$what: the filters stopped no writer");
+	unlike($errors, qr/filters|as a shard of|duplicate key/, "$what: the filters stopped no writer, and nothing was told twice");
+	sink_agrees($what);
 	return;
 }
 
@@ -408,7 +587,7 @@ run(q{SELECT rebalance_table_shards('hidden_posts', shard_transfer_mode => 'forc
 stop_writers('a new node');
 agree('a new node');
 cmp_ok(run("SELECT count(*) FROM citus_shards WHERE table_name = 'hidden_posts'::regclass AND nodeport = " . $workers[2]->port), '>', 1, 'it has shards');
-is(run('SELECT bool_and(active AND complete), count(*) FROM fav_attachments', $workers[2]), 't|4', 'and lists the attachments');
+is(run('SELECT bool_and(active AND complete), count(*) FROM fav_attachments', $workers[2]), 't|6', 'and lists the attachments and sinks');
 run(q{INSERT INTO hidden_posts SELECT u, 3002 FROM generate_series(1, 60) u}, $workers[2]);
 agree('statements there');
 
@@ -565,7 +744,7 @@ $standby->init_from_backup($failing, 'backup', has_streaming => 1);
 $standby->start;
 
 # An assertion of Citus 13.2 fails when a node goes while COPY sends rows to it.
-start_writers("$scripts/one.sql");
+start_writers(map { "$scripts/$_.sql" } 'one', 'sink', 'add');
 sleep 2;
 $failing->stop('immediate');
 end_writers();
@@ -573,6 +752,10 @@ $standby->promote;
 run('SELECT citus_update_node(nodeid, ' . address($standby) . ') FROM pg_dist_node WHERE nodeport = ' . $failing->port);
 run('SELECT recover_prepared_transactions()');
 agree('after a failover');
+sink_agrees('after a failover');
+unlike($errors, qr/duplicate key/, 'after a failover: nothing was told twice');
+cmp_ok(run('SELECT count(*) FROM told'), '>', 500, 'much was told');
+is(run('SELECT seen_add(u, ARRAY[300000]) FROM generate_series(2001, 2010) u'), join("\n", ('{300000}') x 10), 'and it goes on');
 run(q{INSERT INTO hidden_posts SELECT u, p FROM generate_series(1, 60) u, generate_series(8001, 8050) p; DELETE FROM hidden_posts WHERE post_id = 8010});
 agree('and it goes on');
 figures(int($transactions) . " transactions of writers beside moves, splits, builds, a new node and a failure ($version)");

@@ -428,6 +428,25 @@ find_time(FavAttachment *attachment, const char *name)
 				 errdetail("A sink that forgets nothing takes no notice of time.")));
 }
 
+/* Make all that a sink consists of.  As the owner. */
+static void
+create_sink_objects(FavAttachment *new, const Names *names)
+{
+	fav_prepare_nodes(new->source);
+	check_empty(new);
+	fav_create_levels(new, NameStr(new->key.name), names->levels);
+	fav_create_triggers(new);
+
+	/* other nodes could insert until the triggers locked the shards */
+	if (fav_is_spread(new->source))
+		check_empty(new);
+	CommandCounterIncrement();
+	(void) fav_attachment_of_levels(new->schema, new->levels);
+	fav_create_has(new, names->has, false, true);
+	fav_create_view(new, names->view);
+	fav_create_sink_functions(new);
+}
+
 /*
  * fav_sink(source, key, element, keep, at, error_rate)
  */
@@ -444,12 +463,6 @@ fav_sink(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
 	find_source(fcinfo, &new);
-	if (fav_is_spread(new.source))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a distributed table cannot be a sink"),
-				 errhint("Take it out of Citus with undistribute_table, or let it store its rows"
-						 " and call fav_attach.")));
 	new.params = fav_default_params();
 	if (!PG_ARGISNULL(3))
 		new.keep = read_keep(PG_GETARG_INTERVAL_P(3));
@@ -461,16 +474,10 @@ fav_sink(PG_FUNCTION_ARGS)
 	fav_check_params(&new.params);
 	choose_names(new.source, NULL, &names);
 	check_names(new.source, &names);
+	fav_check_distribution(&new);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
-	check_empty(&new);
-	fav_create_levels(&new, NameStr(new.key.name), names.levels);
-	fav_create_triggers(&new);
-	CommandCounterIncrement();
-	(void) fav_attachment_of_levels(new.schema, new.levels);
-	fav_create_has(&new, names.has, false, true);
-	fav_create_view(&new, names.view);
-	fav_create_sink_functions(&new);
+	create_sink_objects(&new, &names);
 	fav_become_caller(&role);
 	tell_keep(&new, PG_ARGISNULL(3) ? NULL : PG_GETARG_INTERVAL_P(3));
 	fav_find_has(new.schema, new.levels, &has);
@@ -487,7 +494,16 @@ drop_remnants(Oid schema, Oid source)
 
 	fav_become_owner(&role, fav_owner_of(source));
 	for (; trigger != NULL; trigger = fav_find_remnant(schema, source))
-		fav_drop_objects(schema, source, trigger->when.named);
+	{
+		FavAttachment attachment = {
+			.schema = schema,.source = source,.levels = trigger->when.named
+		};
+
+		fav_prepare_nodes(attachment.levels);
+		if (OidIsValid(attachment.levels) && fav_has_log(attachment.levels))
+			tell_destroyed(&attachment);
+		fav_drop_objects(schema, source, attachment.levels);
+	}
 	fav_become_caller(&role);
 	return is_found;
 }
@@ -535,6 +551,7 @@ fav_detach(PG_FUNCTION_ARGS)
 				 errhint("%s", commands)));
 	fav_become_owner(&role, fav_owner_of(levels));
 	attachment.levels = levels;
+	fav_prepare_nodes(source);
 	if (fav_read_definition(schema, levels, &definition) && definition.is_sink)
 		tell_destroyed(&attachment);
 	fav_drop_objects(schema, source, levels);

@@ -280,8 +280,9 @@ is_fav_column(Oid relation, AttrNumber number, Oid schema)
 						ObjectIdGetDatum(schema));
 }
 
-static bool
-has_log(Oid levels)
+/* Does the table have the log of a sink, whether it says whose or not? */
+bool
+fav_has_log(Oid levels)
 {
 	int			i;
 
@@ -289,6 +290,15 @@ has_log(Oid levels)
 		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
 			return false;
 	return true;
+}
+
+/* For a sink that cannot be mended, because its tables are not what they were. */
+const char *
+fav_hint_to_copy(Oid levels)
+{
+	return psprintf("Copy table \"%s\" before fav_detach drops it. If the elements are integers, a"
+					" new sink with the same keep can take the copy into its own table.",
+					name_of(levels));
 }
 
 static const FavObstacle *
@@ -308,7 +318,7 @@ check_levels(const FavAttachment *attachment)
 			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
 			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema) &&
-			(!attachment->is_sink || has_log(levels)))
+			(!attachment->is_sink || fav_has_log(levels)))
 			return NULL;
 	}
 	return obstacle(attach_again(attachment),
@@ -590,7 +600,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle("Call fav_detach, then fav_attach.",
+		return obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
 						psprintf("table \"%s\" does not say whose filters it has",
 								 name_of(levels)));
 	attachment->source = definition.source;

@@ -177,6 +177,8 @@ typedef struct FavObstacle
 	const char *hint;
 } FavObstacle;
 
+extern bool fav_has_log(Oid levels);
+extern const char *fav_hint_to_copy(Oid levels);
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
 pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);

@@ -18,6 +18,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_operator.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "storage/lmgr.h"
@@ -418,6 +419,9 @@ raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
 					trigger->tgname, get_rel_name(relation)),
+			 TRIGGER_FOR_BEFORE(trigger->tgtype) ?
+			 errhint("Give their table its name back. If Citus has converted it, copy it before"
+					 " fav_detach drops it.") :
 			 errhint("Give their table its name back, or call fav_detach, then fav_attach, for"
 					 " table \"%s\".", get_rel_name(fav_shell(relation)))));
 }

@@ -546,6 +546,7 @@ build_distributed(FunctionCallInfo fcinfo)
 							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);
+	fav_refuse_sink(attachment, "fav_build");
 	fav_become_owner(&role, attachment->owner);
 	fav_build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
 	fav_complete(attachment);

@@ -413,11 +413,13 @@ fav_check_spread(Oid source, Oid levels)
 		return NULL;
 	if (read_distribution(table, &distribution) && distribution.method == 'n' &&
 		distribution.colocation == 0)
-		return obstacle("Call fav_detach, distribute the table by its key or take it out of Citus"
+		return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
+						"Call fav_detach, distribute the table by its key or take it out of Citus"
 						" with undistribute_table, and call fav_attach.",
 						psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
 								 " not", get_rel_name(table)));
-	return obstacle("Call fav_detach, then fav_attach, on the coordinator.",
+	return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
+					"Call fav_detach, then fav_attach, on the coordinator.",
 					psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
 							 get_rel_name(filters), get_rel_name(table)));
 }
@@ -475,7 +477,8 @@ fav_check_distribution(const FavAttachment *attachment)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is distributed, and this is not the coordinator", source),
-				 errhint("Call fav_attach on the coordinator.")));
+				 errhint("Call %s on the coordinator.",
+						 attachment->is_sink ? "fav_sink" : "fav_attach")));
 	if (distribution.method == 'h' &&
 		strcmp(NameStr(distribution.key), NameStr(attachment->key.name)) != 0)
 		ereport(ERROR,
@@ -491,6 +494,13 @@ fav_check_distribution(const FavAttachment *attachment)
 						source),
 				 errhint("Distribute it by its key with create_distributed_table, or take it out"
 						 " of Citus with undistribute_table.")));
+	if (attachment->is_sink && distribution.replication != 's')
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" is kept by Citus in several copies", source),
+				 errdetail("Nothing compares the filters of a sink, so that copies might differ."),
+				 errhint("Distribute it by its key with create_distributed_table, while"
+						 " citus.shard_replication_factor is 1.")));
 	if (distribution.method == 'h' && attachment->share > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -548,6 +558,17 @@ fav_prepare_nodes(Oid source)
 		return;
 	fav_set_option("citus.enable_unsafe_triggers", "on");
 	fav_set_option("citus.multi_shard_modify_mode", "sequential");
+	fav_set_option("plan_cache_mode", "auto");
+}
+
+/*
+ * All that is sent to other nodes from here on is part of the transaction of the caller.  As the
+ * owner, until they are the caller again.
+ */
+void
+fav_prepare_transaction(void)
+{
+	fav_set_option("citus.function_opens_transaction_block", "on");
 	fav_set_option("plan_cache_mode", "auto");
 }
 

@@ -19,6 +19,7 @@ extern void fav_refuse_shard(Oid source);
 extern void fav_check_distribution(const FavAttachment *attachment);
 extern void fav_distribute_levels(const FavAttachment *attachment, const char *key_name);
 extern void fav_prepare_nodes(Oid source);
+extern void fav_prepare_transaction(void);
 extern void fav_refuse_distributed(Oid source, Oid function);
 extern void fav_build_shards(const FavAttachment *attachment, bool rebuild);
 

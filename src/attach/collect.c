@@ -22,6 +22,7 @@
  * added.
  */
 #include "attach/build.h"
+#include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
@@ -606,7 +607,7 @@ check_not_null(const TriggerData *data, const FavWhen *when)
 					(errcode(ERRCODE_NOT_NULL_VIOLATION),
 					 errmsg("null value in column \"%s\" of sink \"%s\"",
 							NameStr(attribute->attname),
-							RelationGetRelationName(data->tg_relation)),
+							get_rel_name(fav_shell(RelationGetRelid(data->tg_relation)))),
 					 errtablecol(data->tg_relation, i + 1)));
 	}
 }
@@ -617,7 +618,7 @@ raise_no_rows(const FavAttachment *attachment)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("table \"%s\" is a sink, which has no rows to update or delete",
-					get_rel_name(attachment->source)),
+					get_rel_name(fav_shell(attachment->source))),
 			 errhint("Remove elements with the function %s. Instead of ON CONFLICT DO UPDATE use ON"
 					 " CONFLICT DO NOTHING.", fav_name_of_remove(attachment))));
 	pg_unreachable();

@@ -541,7 +541,8 @@ refuse_spread(Oid schema, Oid levels)
 			 errmsg("filters in table \"%s\" cannot be asked by function: Citus keeps them on"
 					" other nodes, or as shards", get_rel_name(levels)),
 			 !OidIsValid(view) || !OidIsValid(definition.source) ?
-			 errhint("Call fav_detach, then fav_attach.") :
+			 (fav_has_log(levels) ? errhint("%s", fav_hint_to_copy(levels)) :
+			  errhint("Call fav_detach, then fav_attach.")) :
 			 errhint("Use COALESCE(%s.fav_contains((SELECT f.%s FROM %s f WHERE f.%s = %s), ...%s),"
 					 " false).", fav, quote_identifier(get_attname(view, 2, false)),
 					 fav_relation_name(view),

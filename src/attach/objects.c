@@ -88,8 +88,11 @@ static const TriggerShape sink_shapes[] = {
 		LEVELS " AND (NEW.{k} IS NULL) IS NOT NULL AND (NEW.{e} IS NULL) IS NOT NULL{AND at}"
 	},
 	{
-		"statement", "AFTER INSERT OR TRUNCATE", false,
-		TRIGGER_TYPE_INSERT | TRIGGER_TYPE_TRUNCATE, LEVELS
+		"statement", "AFTER INSERT", false, TRIGGER_TYPE_INSERT, LEVELS
+	},
+	{
+		/* by itself: Citus copies no trigger of TRUNCATE to shards */
+		"truncate", "AFTER TRUNCATE", false, TRIGGER_TYPE_TRUNCATE, LEVELS
 	},
 	{
 		"refuse", "BEFORE UPDATE OR DELETE", false,
@@ -400,6 +403,19 @@ fav_own_column(const char *name, const char *key)
 	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
 }
 
+/* Something about each column of a sink's log. */
+static const char *
+log_columns(const FavAttachment *attachment, const char *key, const char *format)
+{
+	StringInfoData list;
+	int			i;
+
+	initStringInfo(&list);
+	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
+		appendStringInfo(&list, format, fav_own_column(psprintf("log%d", i), key));
+	return list.data;
+}
+
 /* The levels table, beside the source. */
 void
 fav_create_levels(FavAttachment *attachment, const char *key_name, const char *levels_name)
@@ -415,7 +431,6 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 				 " '" INT64_FORMAT "'::pg_catalog.int8", fav_query(attachment, "{'source'}"),
 				 exact_text(attachment->params.error_rate),
 				 (int64) attachment->params.seed);
-	int			i;
 
 	definition = attachment->is_sink ?
 		psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
@@ -424,34 +439,28 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 	fav_set_option("default_tablespace", "");
 	fav_set_option("default_table_access_method", "heap");
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, %s %s.fav NOT NULL DEFAULT %s,"
-					 " %s %s.fav NOT NULL DEFAULT %s, %s %s.fav NOT NULL DEFAULT %s.%s)"
+					 " %s %s.fav NOT NULL DEFAULT %s, %s %s.fav NOT NULL DEFAULT %s.%s%s)"
 					 " WITH (fillfactor = 80)",
 					 is_unlogged ? "UNLOGGED " : "", levels, quote_identifier(key_name),
 					 attachment->share > 0 ? "pg_catalog.int8" :
 					 column_type(source, attachment->key.number),
 					 fav_own_column("base", key_name), fav, no_level,
 					 fav_own_column("middle", key_name), fav, no_level,
-					 fav_own_column("recent", key_name), fav, fav, definition));
+					 fav_own_column("recent", key_name), fav, fav, definition,
+					 log_columns(attachment, key_name, ", %s pg_catalog.bytea")));
 
 	attachment->levels = get_relname_relid(levels_name, get_rel_namespace(source));
 
 	/*
-	 * It must stay in the row: that is what makes a write cheap.  In some schemas Citus
-	 * distributes a table when it is made, and then this cannot be said any more; it stays there
-	 * anyhow, unless columns are added.
+	 * Recent must stay in the row: that is what makes a write cheap.  Hashes, in the log, cannot be
+	 * compressed.  In some schemas Citus distributes a table when it is made, and then this cannot
+	 * be said any more; recent stays there anyhow, unless columns are added.
 	 */
 	if (!fav_is_spread(attachment->levels))
-		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN %s SET STORAGE PLAIN", levels,
-						 fav_own_column("recent", key_name)));
-
-	/* hashes cannot be compressed */
-	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
-	{
-		const char *column = fav_own_column(psprintf("log%d", i), key_name);
-
-		fav_run(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.bytea,"
-						 " ALTER COLUMN %s SET STORAGE EXTERNAL", levels, column, column));
-	}
+		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN %s SET STORAGE PLAIN%s", levels,
+						 fav_own_column("recent", key_name),
+						 log_columns(attachment, key_name,
+									 ", ALTER COLUMN %s SET STORAGE EXTERNAL")));
 	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
 					 quote_literal_cstr(psprintf("filters of table %s, kept by %s",
 												 quote_identifier(get_rel_name(source)),

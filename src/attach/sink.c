@@ -34,6 +34,7 @@
  * the newest one of the filter if that is later.  So a clock that was ahead, and is right again,
  * does not make elements too old at once.
  */
+#include "attach/citus.h"
 #include "attach/rows.h"
 #include "attach/sink.h"
 
@@ -162,12 +163,12 @@ warn_of_clock(FavAttachment *attachment, int32 newest, int32 clock)
 	attachment->has_warned = true;
 	ereport(WARNING,
 			(errmsg("a filter of sink \"%s\" is " INT64_FORMAT " seconds ahead of the clock",
-					get_rel_name(attachment->source), ahead),
+					get_rel_name(fav_shell(attachment->source)), ahead),
 			 errdetail("The clock was ahead, or is late now. Until it has caught up, the elements"
 					   " of this filter are not forgotten."),
 			 errhint("If the clock is right, find filters whose newest period is in the future,"
 					 " and delete their rows from table \"%s\", or wait.",
-					 get_rel_name(attachment->levels))));
+					 get_rel_name(fav_shell(attachment->levels)))));
 }
 
 /*
@@ -650,7 +651,7 @@ warn_of_dropped(FavAttachment *attachment)
 	attachment->has_warned = true;
 	ereport(WARNING,
 			(errmsg("rows of sink \"%s\" are dropped as too old by the clock",
-					get_rel_name(attachment->source)),
+					get_rel_name(fav_shell(attachment->source))),
 			 errdetail("They are newer than all that the filter of their key has."),
 			 errhint("If the clock is right, nothing is wrong. If it is ahead, insert the rows"
 					 " again when it is right.")));

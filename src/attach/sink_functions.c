@@ -7,10 +7,12 @@
  * argument has exactly the type that is declared here, and no function of a stranger can fit
  * better.
  */
+#include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
+#include "attach/rows.h"
 #include "attach/sink.h"
 
 #include "access/htup_details.h"
@@ -30,8 +32,12 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
+
+/* A row may be deleted again before it is found. */
+#define CALL_TRIES	10
 
 PG_FUNCTION_INFO_V1(fav_sink_add);
 PG_FUNCTION_INFO_V1(fav_sink_remove);
@@ -41,7 +47,8 @@ typedef struct SinkCall
 {
 	FavAttachment *attachment;
 	Datum		key;
-	Datum	   *elements;		/* as they were given, but without NULLs */
+	ArrayType  *array;			/* NULL if it was */
+	Datum	   *elements;		/* of it, without NULLs */
 	int			count;
 	uint64_t   *hashes;			/* of each of them */
 	FavChange	change;
@@ -244,6 +251,13 @@ read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo, bool *isnull)
 	return check_value(&check, key);
 }
 
+/* An integer key of any size is given as a bigint, and any text as text. */
+static const char *
+key_type_name(const FavColumn *key)
+{
+	return format_type_extended(fav_argument_type(key), -1, FORMAT_TYPE_FORCE_QUALIFY);
+}
+
 /* The type of the elements of an array. */
 static Oid
 type_of_kind(FavKind kind)
@@ -263,11 +277,11 @@ type_of_kind(FavKind kind)
 
 /* Arrays of more dimensions are taken as unnest() does: element by element. */
 static void
-read_elements(SinkCall *call, ArrayType *array)
+read_elements(SinkCall *call)
 {
 	FavAttachment *attachment = call->attachment;
 	FavKind		kind = attachment->kind;
-	Oid			type = ARR_ELEMTYPE(array);
+	Oid			type = ARR_ELEMTYPE(call->array);
 	ValueCheck check;
 	bool	   *nulls;
 	int			count;
@@ -282,7 +296,8 @@ read_elements(SinkCall *call, ArrayType *array)
 				 errmsg("elements of sink \"%s\" are not of type %s",
 						get_rel_name(attachment->source), format_type_be(type))));
 	get_typlenbyvalalign(type, &length, &by_value, &alignment);
-	deconstruct_array(array, type, length, by_value, alignment, &call->elements, &nulls, &count);
+	deconstruct_array(call->array, type, length, by_value, alignment, &call->elements, &nulls,
+					  &count);
 	begin_check(&check, attachment->source, &attachment->element);
 	call->hashes = palloc_extended(Max(1, count) * sizeof(uint64_t), MCXT_ALLOC_HUGE);
 	for (i = 0; i < count; i++)
@@ -325,7 +340,10 @@ begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
 	fav_settle(call->attachment);
 	call->change.action = action;
 	if (!PG_ARGISNULL(2))
-		read_elements(call, PG_GETARG_ARRAYTYPE_P(2));
+	{
+		call->array = PG_GETARG_ARRAYTYPE_P(2);
+		read_elements(call);
+	}
 }
 
 static void
@@ -338,6 +356,71 @@ change(SinkCall *call)
 	fav_become_owner(&role, call->attachment->owner);
 	fav_change_sink(call->attachment, call->key, &call->change);
 	fav_become_caller(&role);
+}
+
+/*
+ * Citus has a connection to a node for each role.  What one of them has written cannot be written
+ * over another one in the same transaction.
+ */
+static void
+advise_on_roles(void *owner)
+{
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION)
+		errhint("The function runs as role %s. Call it in a transaction of its own, or write as"
+				" this role in this transaction.", (char *) owner);
+}
+
+/*
+ * The sink is distributed: call the same function where the filter is, by a query that Citus sends
+ * there.  Only a row can say which shard it is in, so there must be one.  Writing it first also
+ * makes the node a part of the transaction, which a query alone does not.  Everything runs as the
+ * owner: others need not be able to read filters.  Returns the result.
+ *
+ * Citus does not see the shard of a key with a cast, and asks all of them.  Only a domain needs
+ * one.
+ */
+static Datum
+call_on_shard(const SinkCall *call, const char *function, const char *more)
+{
+	FavAttachment *attachment = call->attachment;
+	const char *insert = fav_query(attachment, "INSERT INTO {levels} ({key}) VALUES ($1)"
+								   " ON CONFLICT ({key}) DO NOTHING");
+	const char *select = psprintf("SELECT %s.%s(l.tableoid::pg_catalog.regclass, ROW(%s::%s), $2%s)"
+								  " %s", fav_query(attachment, "{fav}"), function,
+								  fav_query(attachment, "l.{key}"),
+								  key_type_name(&attachment->key), more,
+								  fav_query(attachment, attachment->key.is_domain ?
+											"FROM {levels} l WHERE l.{key}{::key} {=} $1{::key}" :
+											"FROM {levels} l WHERE l.{key} {=} $1"));
+	Oid			types[2] = {attachment->key.type, ARR_ELEMTYPE(call->array)};
+	Datum		values[2] = {call->key, PointerGetDatum(call->array)};
+	ErrorContextCallback callback;
+	Datum		result;
+	bool		isnull;
+	FavRole		role;
+	int			tries = 0;
+
+	callback.callback = advise_on_roles;
+	callback.arg = GetUserNameFromId(attachment->owner, false);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	types[1] = get_array_type(types[1]);
+	fav_become_owner(&role, attachment->owner);
+	fav_prepare_transaction();
+	do
+	{
+		if (tries++ == CALL_TRIES)
+			fav_raise_not_written(attachment);
+		CHECK_FOR_INTERRUPTS();
+		(void) fav_execute_in(GetTransactionSnapshot(), insert, SPI_OK_INSERT, 1, types, values);
+	} while (fav_execute_in(GetTransactionSnapshot(), select, SPI_OK_SELECT, 2, types,
+							values) == 0);
+	result = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	result = SPI_datumTransfer(result, get_typbyval(SPI_gettypeid(SPI_tuptable->tupdesc, 1)),
+							   get_typlen(SPI_gettypeid(SPI_tuptable->tupdesc, 1)));
+	fav_become_caller(&role);
+	error_context_stack = callback.previous;
+	return result;
 }
 
 /*
@@ -377,6 +460,8 @@ fav_sink_add(PG_FUNCTION_ARGS)
 	SinkCall	call = {0};
 
 	begin_call(&call, fcinfo, FAV_ADD);
+	if (call.count > 0 && fav_is_spread(call.attachment->levels))
+		PG_RETURN_DATUM(call_on_shard(&call, "fav_sink_add", ""));
 	call.change.is_new = palloc_extended(Max(1, call.change.hashes.count),
 										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	change(&call);
@@ -394,20 +479,16 @@ fav_sink_remove(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("exclude must not be null")));
 	begin_call(&call, fcinfo, PG_GETARG_BOOL(3) ? FAV_EXCLUDE : FAV_REMOVE);
-	change(&call);
+	if (call.count > 0 && fav_is_spread(call.attachment->levels))
+		(void) call_on_shard(&call, "fav_sink_remove", PG_GETARG_BOOL(3) ? ", true" : ", false");
+	else
+		change(&call);
 	PG_RETURN_VOID();
 }
 
 /*
  * The functions themselves
  */
-
-/* An integer key of any size is given as a bigint, and any text as text. */
-static const char *
-key_type_name(const FavColumn *key)
-{
-	return format_type_extended(fav_argument_type(key), -1, FORMAT_TYPE_FORCE_QUALIFY);
-}
 
 static const char *
 choose_name(const FavAttachment *attachment, const char *suffix)
@@ -511,7 +592,8 @@ fav_create_sink_functions(const FavAttachment *attachment)
 const char *
 fav_name_of_remove(const FavAttachment *attachment)
 {
-	List	   *found = find_callers(attachment->schema, attachment->levels, "fav_sink_remove");
+	List	   *found = find_callers(attachment->schema, fav_shell(attachment->levels),
+									 "fav_sink_remove");
 
 	return found != NIL ? quote_identifier(get_func_name(linitial_oid(found))) : "fav_sink_remove";
 }
