@@ -81,9 +81,11 @@ next_random(Client *client)
 }
 
 static void
-prepare(Client *client, const char *name, const char *query)
+prepare(Client *client, const char *name, const char *query, int integers)
 {
-	PGresult   *result = PQprepare(client->server, name, query, 0, NULL);
+	/* the first parameters are of type bigint, whether the query has all of them or not */
+	static const Oid bigints[] = {20, 20, 20};
+	PGresult   *result = PQprepare(client->server, name, query, integers, bigints);
 
 	if (PQresultStatus(result) != PGRES_COMMAND_OK)
 		fail(query, PQerrorMessage(client->server));
@@ -166,7 +168,7 @@ measure_pages(char **argv, int argc)
 
 	topics = atol(argv[2]);
 	connect_client(client, in_redis ? argv[4] : NULL);
-	prepare(client, "page", argv[3]);
+	prepare(client, "page", argv[3], 0);
 	/* the first hundred warm up, and their ids are counted as a check */
 	for (long i = 0;; i++)
 	{
@@ -197,7 +199,7 @@ measure_adds(char **argv, int argc)
 	users = atol(argv[1]);
 	connect_client(client, in_redis ? argv[3] : NULL);
 	if (!in_redis)
-		prepare(client, "add", argv[3]);
+		prepare(client, "add", argv[3], 0);
 	for (long turn = 0; turn < turns; turn++)
 	{
 		/* Half of the elements are those of the user's last turn. */
@@ -357,13 +359,13 @@ measure_life(char **argv, int argc)
 	for (long i = 0; i < users; i++)
 		share_up_to[i] = (i > 0 ? share_up_to[i - 1] : 0) + 1.0 / (i + 1);
 	connect_client(&observer, NULL);
-	prepare(&observer, "sample", argv[8]);
+	prepare(&observer, "sample", argv[8], 0);
 	for (int i = 0; i < count; i++)
 	{
 		clients[i].random = i;
 		connect_client(&clients[i], argc > 9 ? argv[9] : NULL);
 		for (int kind = 0; kind < KINDS; kind++)
-			prepare(&clients[i], kind_names[kind], argv[5 + kind]);
+			prepare(&clients[i], kind_names[kind], argv[5 + kind], kind == 0 ? 3 : 2);
 	}
 	sample(&observer, 0);
 	began = now();
