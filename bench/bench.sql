@@ -166,11 +166,11 @@ BEGIN
 		EXECUTE format('CREATE TABLE %I (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id))', t);
 	END LOOP;
 	PERFORM fav_sink('seen', 'user_id', 'post_id'), fav_sink('seen_keep', 'user_id', 'post_id', keep => '30 days');
-	INSERT INTO seen_rows SELECT u, scattered(p * 1000 + u) FROM generate_series(1::bigint, users) u, generate_series(1, n) p;
+	INSERT INTO seen_rows SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(1::bigint, users) u, generate_series(1, n) p;
 	FOR page IN 0 .. n / 50 - 1 LOOP
 		FOR u IN 1 .. users LOOP
-			INSERT INTO seen SELECT u, scattered(p * 1000 + u) FROM generate_series(page * 50 + 1::bigint, page * 50 + 50) p;
-			INSERT INTO seen_keep SELECT u, scattered(p * 1000 + u) FROM generate_series(page * 50 + 1::bigint, page * 50 + 50) p;
+			INSERT INTO seen SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(page * 50 + 1::bigint, page * 50 + 50) p;
+			INSERT INTO seen_keep SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(page * 50 + 1::bigint, page * 50 + 50) p;
 		END LOOP;
 		COMMIT;
 	END LOOP;
