@@ -14,6 +14,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
@@ -63,14 +64,21 @@ name_of(Oid relation)
 	return name != NULL ? name : "(dropped)";
 }
 
-/* Is the relation the source, or a partition or child of it? */
+/*
+ * Is the relation the source, or a partition or child of it?  A partition whose detachment is
+ * pending is not: the source does not have its rows any more.
+ */
 bool
 fav_is_in_family(Oid relation, Oid source)
 {
-	return relation == source ||
-		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
-		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) &&
-		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
+	if (relation == source)
+		return true;
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
+		return false;
+	return get_rel_relispartition(relation) ?
+		list_member_oid(get_partition_ancestors(relation), source) :
+		typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source));
 }
 
 /*
@@ -94,8 +102,12 @@ fav_list_family(Oid source)
 					ObjectIdGetDatum(list_nth_oid(family, i)));
 		scan = systable_beginscan(catalog, InheritsParentIndexId, true, NULL, 1, &key);
 		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-			family = list_append_unique_oid(family,
-											((Form_pg_inherits) GETSTRUCT(tuple))->inhrelid);
+		{
+			Form_pg_inherits form = (Form_pg_inherits) GETSTRUCT(tuple);
+
+			if (!form->inhdetachpending)
+				family = list_append_unique_oid(family, form->inhrelid);
+		}
 		systable_endscan(scan);
 	}
 	table_close(catalog, AccessShareLock);

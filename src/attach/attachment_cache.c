@@ -494,8 +494,8 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 }
 
 /*
- * A table that has left the source of its triggers is about to get rows, which no row trigger
- * collects.  If it came back, with these triggers, the filters would lack them.
+ * A table that has left the source of its triggers is about to get rows, which are not collected.
+ * If it came back, with these triggers, the filters would lack them.
  */
 void
 fav_refuse_left(FunctionCallInfo fcinfo)
@@ -512,7 +512,8 @@ fav_refuse_left(FunctionCallInfo fcinfo)
 	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
 	if (cached != NULL && !cached->attachment->is_stale)
 		return;
-	if (!fav_read_when(relation, data->tg_trigger->tgqual, false, &when) ||
+	if (!fav_read_when(relation, data->tg_trigger->tgqual,
+					   TRIGGER_FIRED_FOR_ROW(data->tg_event), &when) ||
 		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition) ||
 		fav_is_being_copied(relation, definition.source) ||
 		fav_is_in_family(relation, definition.source) ||
@@ -522,7 +523,9 @@ fav_refuse_left(FunctionCallInfo fcinfo)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" has left table \"%s\", whose filters still have its rows",
 					get_rel_name(relation), get_rel_name(definition.source)),
-			 errhint("Call fav_rebuild(%s) before you write to it.",
+			 errhint("%sCall fav_rebuild(%s) before you write to it.",
+					 get_rel_relispartition(relation) ?
+					 "If its detachment is pending, run DETACH PARTITION ... FINALIZE. " : "",
 					 quote_literal_cstr(fav_relation_name(definition.source)))));
 }
 

@@ -636,7 +636,10 @@ fav_collect(PG_FUNCTION_ARGS)
 	check_trigger_call(fcinfo, true, "fav_collect");
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
+	{
+		fav_refuse_left(fcinfo);
 		return PointerGetDatum(data->tg_trigtuple);
+	}
 	if ((TRIGGER_FIRED_BEFORE(data->tg_event) != 0) != attachment->is_sink ||
 		(attachment->is_sink && !TRIGGER_FIRED_BY_INSERT(data->tg_event)))
 		raise_protocol("fav_collect");
