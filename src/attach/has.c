@@ -345,12 +345,27 @@ present_period(const FavAttachment *attachment)
 								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
+/* Who does not see a filter would be told that its elements are absent. */
+static void
+refuse_policies(const FavAttachment *attachment, const Query *query)
+{
+	const char *levels = get_rel_name(attachment->levels);
+
+	if (linitial_node(RangeTblEntry, query->rtable)->securityQuals != NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row security of table \"%s\" may hide filters", levels),
+				 errhint("Disable row level security of table \"%s\", and grant SELECT on it to"
+						 " those who may read the filters.", levels)));
+}
+
 /* The levels of the key, and a test of them.  It is false or NULL if the key has none. */
 static Node *
 test_levels(const Call *call, Node *test)
 {
 	const FavAttachment *attachment = call->attachment;
 	Oid			key_type = attachment->share > 0 ? INT8OID : attachment->key.type;
+	SubLink    *link;
 	Select		select;
 
 	begin_select(call, &select, attachment->levels, false);
@@ -361,7 +376,9 @@ test_levels(const Call *call, Node *test)
 	add_target(&select, (Expr *) select_column(&select, FAV_LEVELS_RECENT));
 	if (attachment->keep > 0)
 		add_target(&select, present_period(attachment));
-	return (Node *) end_select(&select, ROWCOMPARE_SUBLINK, test);
+	link = end_select(&select, ROWCOMPARE_SUBLINK, test);
+	refuse_policies(attachment, castNode(Query, link->subselect));
+	return (Node *) link;
 }
 
 /*

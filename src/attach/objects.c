@@ -312,9 +312,10 @@ fav_free_left(const FavAttachment *attachment)
 }
 
 /*
- * Are all triggers there and enabled, do all objects belong to one owner, and has no table left
- * that is still in the filters?  A partition that was made later has no statement
- * trigger: its changes are seen, but not a TRUNCATE of it alone.  A shard need not see that.
+ * Are all triggers there and enabled, do all objects belong to one owner, do neither policies nor
+ * rules come in between, and has no table left that is still in the filters?  A partition that was
+ * made later has no statement trigger: its changes are seen, but not a TRUNCATE of it alone.  A
+ * shard need not see that.
  */
 bool
 fav_is_active(const FavAttachment *attachment)
@@ -326,7 +327,8 @@ fav_is_active(const FavAttachment *attachment)
 	FavHas		has;
 	size_t		i;
 
-	if (!fav_has_key_index(attachment) || list_left(attachment) != NIL)
+	if (!fav_has_key_index(attachment) || fav_is_overruled(attachment->levels) ||
+		list_left(attachment) != NIL)
 		return false;
 	if (!is_shard &&
 		(!fav_find_has(attachment->schema, attachment->levels, &has) ||

@@ -35,6 +35,7 @@ extern void fav_replace_has(const FavAttachment *attachment, const FavHas *has);
 extern void fav_refuse_taken_function(Oid namespace, const char *name);
 extern Oid	fav_view_of_levels(Oid schema, Oid levels);
 extern void fav_create_view(const FavAttachment *attachment, const char *view_name);
+extern bool fav_is_overruled(Oid levels);
 extern void fav_grant_to_readers(const FavAttachment *attachment, Oid relation);
 extern void fav_grant_call(const FavAttachment *attachment, Oid function, AclMode right);
 extern void fav_notice_row_security(Oid source);

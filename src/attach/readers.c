@@ -532,10 +532,23 @@ fav_grant_call(const FavAttachment *attachment, Oid function, AclMode right)
 }
 
 /*
- * Those who may read the source may read its filters, too, and nobody but the owner may write
- * them, whatever the default privileges say.  With row security, to read the source is not to
- * read all of it, and the filters are for the owner.  As the owner.
+ * Those who may read the source may read its filters, too.  With row security, to read the source
+ * is not to read all of it, and the filters are for the owner.
  */
+static void
+grant_select(const FavAttachment *attachment, Oid relation)
+{
+	ListCell   *cell;
+
+	if (has_row_security(attachment->source))
+		return;
+	foreach(cell, list_grantees(attachment->source, ACL_SELECT))
+		fav_run(psprintf("GRANT SELECT ON TABLE %s TO %s", fav_relation_name(relation),
+						 (char *) lfirst(cell)));
+	CommandCounterIncrement();
+}
+
+/* Nobody but the owner may write filters, whatever the default privileges say.  As the owner. */
 void
 fav_grant_to_readers(const FavAttachment *attachment, Oid relation)
 {
@@ -544,12 +557,7 @@ fav_grant_to_readers(const FavAttachment *attachment, Oid relation)
 	foreach(cell, list_grantees(relation, ~(AclMode) 0))
 		fav_run(psprintf("REVOKE ALL ON TABLE %s FROM %s", fav_relation_name(relation),
 						 (char *) lfirst(cell)));
-	if (has_row_security(attachment->source))
-		return;
-	foreach(cell, list_grantees(attachment->source, ACL_SELECT))
-		fav_run(psprintf("GRANT SELECT ON TABLE %s TO %s", fav_relation_name(relation),
-						 (char *) lfirst(cell)));
-	CommandCounterIncrement();
+	grant_select(attachment, relation);
 }
 
 void
@@ -561,6 +569,21 @@ fav_notice_row_security(Oid source)
 						get_rel_name(source)),
 				 errdetail("The table has row security, which filters do not know."),
 				 errhint("Grant SELECT on the filters to roles that may read all rows.")));
+}
+
+/*
+ * Does the owner's own machinery come between the filters and their users?  Policies hide filters
+ * from readers, and rules replace the queries that write them.
+ */
+bool
+fav_is_overruled(Oid levels)
+{
+	ListCell   *cell;
+
+	foreach(cell, fav_dependents(levels, RewriteRelationId))
+		if (relation_of_rule(lfirst_oid(cell)) == levels)
+			return true;
+	return has_row_security(levels);
 }
 
 /*
@@ -608,6 +631,18 @@ add_command(Follow *follow, const char *kind, const char *name)
 					 quote_identifier(GetUserNameFromId(follow->owner, false)));
 }
 
+/* Is an object called as we call it, beside a levels table of this name? */
+static bool
+has_name_of_ours(const char *name, const char *suffix, const char *levels)
+{
+	size_t		length = strlen(name);
+	size_t		end = strlen(suffix) + 1;
+
+	if (length < end || strcmp(name + length - end + 1, suffix) != 0)
+		return false;
+	return strcmp(makeObjectName(pnstrdup(name, length - end), "fav", "levels"), levels) == 0;
+}
+
 /*
  * Is an object of the shape of ours one that must follow?  Anybody can make such a thing, and the
  * owner must not be told to take it over.  So it has to belong to the owner of the levels table; if
@@ -623,7 +658,7 @@ must_follow(const Follow *follow, Oid owner, Oid namespace, const char *name, co
 	if (former != follow->owner)
 		return owner == former;
 	return namespace == get_rel_namespace(follow->levels) &&
-		strcmp(name, makeObjectName(attachment_name(follow->levels), NULL, suffix)) == 0;
+		has_name_of_ours(name, suffix, get_rel_name(follow->levels));
 }
 
 static void
@@ -698,9 +733,9 @@ fav_list_owner_commands(Oid schema, Oid source, Oid levels)
 }
 
 /*
- * Filters are complete now, if they have not been before.  The lock keeps two sessions from
- * saying so at once; writers do not wait for it.  A shard is read through its table.  As the
- * owner.
+ * Filters are complete now, if they have not been before.  Then those who may read the source by
+ * now get their rights.  The lock keeps two sessions from saying so at once; writers do not wait
+ * for it.  A shard is read through its table.  As the owner.
  */
 void
 fav_complete(const FavAttachment *attachment)
@@ -718,6 +753,8 @@ fav_complete(const FavAttachment *attachment)
 	{
 		has.complete = true;
 		fav_replace_has(attachment, &has);
+		fav_grant_call(attachment, has.function, ACL_SELECT);
+		grant_select(attachment, levels);
 	}
 	if (!OidIsValid(fav_view_of_levels(attachment->schema, levels)))
 		fav_create_view(attachment, makeObjectName(name, NULL, "fav"));
