@@ -121,6 +121,14 @@ CALL fav_build('parts', rebuild => true);
 SELECT * FROM state('parts');
 INSERT INTO low VALUES (1, 3);
 DROP TABLE low;
+-- one that is emptied outside, and comes back
+CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CALL fav_build('parts', rebuild => true);
+INSERT INTO parts VALUES (1, 4), (1, 14);
+ALTER TABLE parts DETACH PARTITION low;
+TRUNCATE low;
+ALTER TABLE parts ATTACH PARTITION low FOR VALUES FROM (0) TO (10);
+SELECT * FROM state('parts');
 -- a child
 CREATE TABLE family (k int, e int, PRIMARY KEY (k, e));
 CREATE TABLE child (PRIMARY KEY (k, e)) INHERITS (family);

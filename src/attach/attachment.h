@@ -190,6 +190,7 @@ extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 
 /* attachment_cache.c: attachments that are ready for use */
 extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
+extern bool fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels);
 extern void fav_refuse_left(FunctionCallInfo fcinfo);
 extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid levels);
 extern void fav_lock_for_reading(Oid schema, Oid levels);

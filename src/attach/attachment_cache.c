@@ -494,6 +494,34 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 }
 
 /*
+ * Has the table of the trigger that is being called left the source of these filters, with its
+ * triggers?  Tables of others do not count: anybody can make such a trigger.
+ */
+bool
+fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Oid			relation = RelationGetRelid(data->tg_relation);
+	CachedTrigger *cached;
+	FavDefinition definition;
+	FavWhen		when;
+
+	open_cache();
+	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
+	if (cached != NULL && !cached->attachment->is_stale)
+		return false;
+	if (!fav_read_when(relation, data->tg_trigger->tgqual,
+					   TRIGGER_FIRED_FOR_ROW(data->tg_event), &when) ||
+		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition))
+		return false;
+	*source = definition.source;
+	*levels = when.levels;
+	return !fav_is_being_copied(relation, definition.source) &&
+		!fav_is_in_family(relation, definition.source) &&
+		fav_owner_of(relation) == fav_owner_of(definition.source);
+}
+
+/*
  * A table that has left the source of its triggers is about to get rows, which are not collected.
  * If it came back, with these triggers, the filters would lack them.
  */
@@ -502,31 +530,20 @@ fav_refuse_left(FunctionCallInfo fcinfo)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Oid			relation = RelationGetRelid(data->tg_relation);
-	CachedTrigger *cached;
-	FavDefinition definition;
-	FavWhen		when;
+	Oid			source;
+	Oid			levels;
 
-	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event) && !TRIGGER_FIRED_BY_UPDATE(data->tg_event))
-		return;
-	open_cache();
-	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
-	if (cached != NULL && !cached->attachment->is_stale)
-		return;
-	if (!fav_read_when(relation, data->tg_trigger->tgqual,
-					   TRIGGER_FIRED_FOR_ROW(data->tg_event), &when) ||
-		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition) ||
-		fav_is_being_copied(relation, definition.source) ||
-		fav_is_in_family(relation, definition.source) ||
-		fav_owner_of(relation) != fav_owner_of(definition.source))
+	if ((!TRIGGER_FIRED_BY_INSERT(data->tg_event) && !TRIGGER_FIRED_BY_UPDATE(data->tg_event)) ||
+		!fav_has_left(fcinfo, &source, &levels))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" has left table \"%s\", whose filters still have its rows",
-					get_rel_name(relation), get_rel_name(definition.source)),
+					get_rel_name(relation), get_rel_name(source)),
 			 errhint("%sCall fav_rebuild(%s) before you write to it.",
 					 get_rel_relispartition(relation) ?
 					 "If its detachment is pending, run DETACH PARTITION ... FINALIZE. " : "",
-					 quote_literal_cstr(fav_relation_name(definition.source)))));
+					 quote_literal_cstr(fav_relation_name(source)))));
 }
 
 /*

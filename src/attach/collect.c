@@ -665,6 +665,25 @@ fav_collect(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
+/*
+ * A table that has left the source was emptied.  The filters still have its pairs, and if it came
+ * back, nobody would know that.
+ */
+static void
+truncate_left(FunctionCallInfo fcinfo)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Oid			source;
+	Oid			levels;
+
+	if (!fav_has_left(fcinfo, &source, &levels))
+		return;
+	watch_transactions();
+	has_removed = true;
+	fav_rebuild_after_truncate(fav_schema_of_function(fcinfo), levels,
+							   RelationGetRelid(data->tg_relation));
+}
+
 Datum
 fav_reconcile(PG_FUNCTION_ARGS)
 {
@@ -684,6 +703,8 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	if (attachment == NULL)
 	{
 		fav_refuse_left(fcinfo);
+		if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
+			truncate_left(fcinfo);
 		return PointerGetDatum(NULL);
 	}
 	fav_keep_attachment(attachment);
