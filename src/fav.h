@@ -66,6 +66,13 @@ typedef struct SupportRequestModifyInPlace
 #define fav_local_transaction() (MyProc->lxid)
 #endif
 
+/* Does this transaction hold this lock?  With storage/lock.h. */
+#if PG_VERSION_NUM >= 170000
+#define fav_is_lock_held(tag, mode) LockHeldByMe(tag, mode, false)
+#else
+#define fav_is_lock_held(tag, mode) LockHeldByMe(tag, mode)
+#endif
+
 /* Since 19 a tuple descriptor has to be finished. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(descriptor) ((void) (descriptor))

@@ -10,7 +10,8 @@
  * The planner then asks the support function of fav_has to simplify the call, and gets what the
  * call means in terms of ordinary queries.  For an exact answer this is
  *
- *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1), xid)
+ *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1), xid,
+ *					 source)
  *		AND (SELECT true FROM source WHERE key = $1 AND element = $2 LIMIT 1) IS NOT NULL
  *
  * Rights, row security, invalidation, pruning and EXPLAIN are PostgreSQL's own, because nothing
@@ -25,7 +26,8 @@
  * might hash an EXISTS, and read all pairs of the key for that.
  *
  * A key without a filter has no pairs.  But a snapshot that is older than the transaction that
- * completed the filters may lack some of them, so in such a snapshot fav_may_have says yes.
+ * completed the filters may lack some of them, and filters are behind the source until the end of
+ * the statement that changes it, or of the transaction.  Then fav_may_have says yes.
  *
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
@@ -35,6 +37,7 @@
 #include "attach/queries.h"
 
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/transam.h"
@@ -42,6 +45,7 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
@@ -56,6 +60,7 @@
 #include "rewrite/rewriteHandler.h"
 #include "rewrite/rewriteManip.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -392,16 +397,18 @@ completion(FavAttachment *attachment)
 }
 
 /*
- * fav_may_have(found, xid).  The planner knows nothing of the result of a sub-select for each
- * row; of this function it knows that it is seldom true.
+ * fav_may_have(found, xid, source).  The planner knows nothing of the result of a sub-select for
+ * each row; of this function it knows that it is seldom true.
  */
 static Node *
-may_have(const Call *call, Node *found, Node *xid)
+may_have(const Call *call, Node *found, Node *xid, Oid source)
 {
-	Oid			types[2] = {BOOLOID, XIDOID};
+	Oid			types[3] = {BOOLOID, XIDOID, REGCLASSOID};
+	Const	   *table = makeConst(REGCLASSOID, -1, InvalidOid, sizeof(Oid),
+								  ObjectIdGetDatum(source), !OidIsValid(source), true);
 
-	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 2, types),
-								 BOOLOID, list_make2(found, xid), InvalidOid, InvalidOid,
+	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 3, types),
+								 BOOLOID, list_make3(found, xid, table), InvalidOid, InvalidOid,
 								 COERCE_EXPLICIT_CALL);
 }
 
@@ -415,14 +422,15 @@ make_answer(const Call *call)
 										   true);
 
 	if (call->attachment->is_sink)
-		return may_have(call, found, never);
+		return may_have(call, found, never, InvalidOid);
 	if (call->exact)
 		return (Node *) make_andclause(list_make2(
-			may_have(call, found, completion(call->attachment)), source_has_pair(call)));
+			may_have(call, found, completion(call->attachment), call->attachment->source),
+			source_has_pair(call)));
 	return (Node *) make_orclause(list_make2(
-		may_have(call, found, never),
+		may_have(call, found, never, InvalidOid),
 		make_andclause(list_make2(may_have(call, makeBoolConst(false, false),
-										   completion(call->attachment)),
+										   completion(call->attachment), InvalidOid),
 								  source_has_pair(call)))));
 }
 
@@ -648,9 +656,51 @@ fav_has_support(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(NULL);
 }
 
+/* What a call of fav_may_have keeps for the next: its answer for the rows of one snapshot. */
+typedef struct Written
+{
+	LocalTransactionId transaction;
+	CommandId	command;
+	bool		is_written;
+} Written;
+
 /*
- * fav_may_have(found, xid): was the element found, or does the snapshot of the query not see what
- * the transaction has written?
+ * Has this transaction written the source, or a partition or child of it, before the snapshot of
+ * the query?  Whoever writes a table holds this lock, of which a parallel worker knows nothing.
+ */
+static bool
+is_written(FunctionCallInfo fcinfo, Oid source)
+{
+	CommandId	command = GetActiveSnapshot()->curcid;
+	Written    *written = fcinfo->flinfo->fn_extra;
+	ListCell   *cell;
+
+	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return false;
+	if (IsParallelWorker())
+		return true;
+	if (written == NULL)
+		written = fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+																	sizeof(Written));
+	if (written->transaction == fav_local_transaction() && written->command == command)
+		return written->is_written;
+	written->transaction = fav_local_transaction();
+	written->command = command;
+	written->is_written = false;
+	foreach(cell, fav_list_family(source))
+	{
+		LOCKTAG		tag;
+
+		SET_LOCKTAG_RELATION(tag, MyDatabaseId, lfirst_oid(cell));
+		written->is_written |= fav_is_lock_held(&tag, RowExclusiveLock);
+	}
+	return written->is_written;
+}
+
+/*
+ * fav_may_have(found, xid, source): was the element found, or may the filters lack what the
+ * snapshot of the query sees?  It may be older than the transaction xid, which completed them, or
+ * see what this transaction has not reconciled yet.
  */
 Datum
 fav_may_have(PG_FUNCTION_ARGS)
@@ -660,8 +710,10 @@ fav_may_have(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1) || (!PG_ARGISNULL(0) && PG_GETARG_BOOL(0)))
 		PG_RETURN_BOOL(true);
 	xid = PG_GETARG_TRANSACTIONID(1);
-	PG_RETURN_BOOL(TransactionIdIsNormal(xid) && XidInMVCCSnapshot(xid, GetActiveSnapshot()) &&
-				   !TransactionIdIsCurrentTransactionId(xid));
+	if (TransactionIdIsNormal(xid) && XidInMVCCSnapshot(xid, GetActiveSnapshot()) &&
+		!TransactionIdIsCurrentTransactionId(xid))
+		PG_RETURN_BOOL(true);
+	PG_RETURN_BOOL(!PG_ARGISNULL(2) && is_written(fcinfo, PG_GETARG_OID(2)));
 }
 
 /*
