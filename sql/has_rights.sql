@@ -132,6 +132,15 @@ EXECUTE ask(1);
 SELECT ask(1, 1), ask(1, 2), ask_volatile(1);
 RESET ROLE;
 RESET plan_cache_mode;
+-- Filters that policies hide are no answer.
+SET ROLE fav_keeper;
+ALTER TABLE shop.pairs_fav_levels ENABLE ROW LEVEL SECURITY;
+SELECT shop.pairs_has(1, 1), shop.pairs_has(1, 9);
+SET ROLE fav_app;
+SELECT shop.pairs_has(1, 1);
+SELECT ask(1, 1);
+RESET ROLE;
+ALTER TABLE shop.pairs_fav_levels DISABLE ROW LEVEL SECURITY;
 -- forced on the owner, whose answers follow them, too, while the filters have all pairs
 SET ROLE fav_keeper;
 ALTER TABLE shop.pairs FORCE ROW LEVEL SECURITY;

@@ -65,6 +65,7 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
@@ -527,6 +528,18 @@ raise_not_complete(const FavAttachment *attachment)
 	pg_unreachable();
 }
 
+/* Filters that policies hide would be keys without pairs. */
+static void
+refuse_hidden(Oid levels)
+{
+	if (check_enable_rls(levels, InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("row security of table \"%s\" hides filters", get_rel_name(levels)),
+				 errhint("Disable it. To keep roles from reading the filters, revoke SELECT on"
+						 " them.")));
+}
+
 /*
  * Citus keeps the filters elsewhere, and an empty table here.  It chooses the
  * nodes of a query before the planner expands calls, so the expansion would read the empty one.
@@ -591,6 +604,7 @@ expand(FuncExpr *function_call, PlannerInfo *root)
 	call.exact = DatumGetBool(exact->constvalue);
 	fav_lock_for_reading(schema, DatumGetObjectId(levels->constvalue));
 	refuse_spread(schema, DatumGetObjectId(levels->constvalue));
+	refuse_hidden(DatumGetObjectId(levels->constvalue));
 	call.attachment = fav_attachment_of_levels(schema, DatumGetObjectId(levels->constvalue));
 	check_type(call.attachment, &call.attachment->key, exprType(call.key));
 	check_type(call.attachment, &call.attachment->element, exprType(call.element));
