@@ -370,31 +370,52 @@ test_levels(const Call *call, Node *test)
 	return (Node *) end_select(&select, ROWCOMPARE_SUBLINK, test);
 }
 
+/* The transaction that wrote the row of an object in its catalog; invalid if there is none. */
+static TransactionId
+writer_of(int cache, Oid object)
+{
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
+	TransactionId xid;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidTransactionId;
+	xid = HeapTupleHeaderGetXmin(tuple->t_data);
+	ReleaseSysCache(tuple);
+	return xid;
+}
+
+/* This transaction sees what it writes itself. */
+static bool
+is_later(TransactionId xid, TransactionId other)
+{
+	if (!TransactionIdIsNormal(xid) || TransactionIdIsCurrentTransactionId(xid))
+		return false;
+	return !TransactionIdIsNormal(other) || TransactionIdIsCurrentTransactionId(other) ||
+		TransactionIdFollows(xid, other);
+}
+
 /*
- * The transaction that wrote <name>_has as it is, which is not before the filters were complete; a
- * NULL constant if it is not known.  The plan depends on the function, because it was inlined.
+ * The latest transaction before which a snapshot may lack filters; a NULL constant if it is not
+ * known.  <name>_has was not written as it is before the filters were complete.  The plan depends
+ * on it, because it was inlined.  A command that rewrites the levels table, such as ALTER TABLE ...
+ * SET LOGGED, hides all rows from older snapshots, and writes the catalog.
  */
 static Node *
 completion(FavAttachment *attachment)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
-	Const	   *xid = makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId), (Datum) 0, true,
-								true);
+	TransactionId xid = writer_of(PROCOID, attachment->has);
+	TransactionId rewriter = writer_of(RELOID, attachment->levels);
 	FavHas		has;
 
-	if (!HeapTupleIsValid(tuple) &&
+	if (!TransactionIdIsValid(xid) &&
 		fav_find_has(attachment->schema, attachment->levels, &has))
 	{
 		attachment->has = has.function;
-		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
+		xid = writer_of(PROCOID, attachment->has);
 	}
-	if (HeapTupleIsValid(tuple))
-	{
-		xid->constvalue = TransactionIdGetDatum(HeapTupleHeaderGetXmin(tuple->t_data));
-		xid->constisnull = false;
-		ReleaseSysCache(tuple);
-	}
-	return (Node *) xid;
+	return (Node *) makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId),
+							  TransactionIdGetDatum(is_later(rewriter, xid) ? rewriter : xid),
+							  !TransactionIdIsValid(xid), true);
 }
 
 /*
@@ -713,8 +734,8 @@ is_written(FunctionCallInfo fcinfo, Oid source)
 
 /*
  * fav_may_have(found, xid, source): was the element found, or may the filters lack what the
- * snapshot of the query sees?  It may be older than the transaction xid, which completed them, or
- * see what this transaction has not reconciled yet.
+ * snapshot of the query sees?  It may be older than the transaction xid, which completed or rewrote
+ * them, or see what this transaction has not reconciled yet.
  */
 Datum
 fav_may_have(PG_FUNCTION_ARGS)
