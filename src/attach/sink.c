@@ -688,9 +688,6 @@ try_change(FavRow *row, FavChange *change)
 	{
 		if (change->action == FAV_REMOVE)
 			return true;
-		row->base.value = row->middle.value = FAV_NO_LEVEL;
-		row->base.reader = row->middle.reader = NULL;
-		memset(&row->recent, 0, sizeof(row->recent));
 		fav_open_value(&row->recent, row->attachment->empty);
 		row->recent.params.kind = row->attachment->kind;
 	}
@@ -714,18 +711,18 @@ try_change(FavRow *row, FavChange *change)
 void
 fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 {
-	FavRow	   *row = palloc0(sizeof(FavRow));
+	FavRow	   *row = palloc(sizeof(FavRow));
 	int			tries;
 
-	row->attachment = attachment;
-	row->key = filter_key;
 	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
+		/* nothing is left of a row that somebody else has deleted meanwhile */
+		memset(row, 0, sizeof(FavRow));
+		row->attachment = attachment;
+		row->key = filter_key;
+		row->is_locked = tries > 0;
 		if (try_change(row, change))
 			return;
-		memset(&row->base, 0, sizeof(row->base));
-		memset(&row->middle, 0, sizeof(row->middle));
-		row->is_locked = true;
 		CHECK_FOR_INTERRUPTS();
 	}
 	fav_raise_not_written(attachment);
