@@ -192,13 +192,18 @@ choose_names(Oid source, const char *name, Names *names)
 static void
 refuse_taken_relation(Oid namespace, const char *name)
 {
-	if (OidIsValid(get_relname_relid(name, namespace)))
+	Oid			taken = get_relname_relid(name, namespace);
+
+	if (OidIsValid(taken))
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_TABLE),
 				 errmsg("relation \"%s\" already exists", name),
+				 fav_has_log(taken) ?
+				 errhint("It has the filters of a sink. fav_detach or, if the sink is gone, DROP TABLE"
+						 " would destroy them, and nothing can build them again.") :
 				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
-						 " left by a source that was dropped, or choose another name for the"
-						 " filters with name => '...'.")));
+						 " left by a source that was dropped, or, for fav_attach, choose another"
+						 " name for the filters with name => '...'.")));
 }
 
 /* What CREATE would say, with what to do about it. */
