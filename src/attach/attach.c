@@ -199,8 +199,8 @@ refuse_taken_relation(Oid namespace, const char *name)
 				(errcode(ERRCODE_DUPLICATE_TABLE),
 				 errmsg("relation \"%s\" already exists", name),
 				 fav_has_log(taken) ?
-				 errhint("It has the filters of a sink. fav_detach or, if the sink is gone, DROP TABLE"
-						 " would destroy them, and nothing can build them again.") :
+				 errhint("It has the filters of a sink. fav_detach or, if the sink is gone, DROP"
+						 " TABLE would destroy them, and nothing can build them again.") :
 				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
 						 " left by a source that was dropped, or, for fav_attach, choose another"
 						 " name for the filters with name => '...'.")));
