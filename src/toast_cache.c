@@ -140,6 +140,9 @@ load_first(FavReader *reader)
 
 		MemoryContextSwitchTo(old);
 		open_bytes(reader, head, value_size(reader));
+
+		/* a block of each slice may cost more than the whole value */
+		fav_reader_expect(reader, 1);
 	}
 }
 
