@@ -4,7 +4,7 @@
  *
  * There is no source to build a filter from, so the levels have what they need to be merged:
  *
- *		recent		the latest changes, exact: up to 128 hashes, added or removed
+ *		recent		the latest changes, exact: up to 250 hashes, added or removed
  *		middle		what changed since base was written, but for the latest changes
  *		log			the changes in middle, exact, for us alone: every recent that was pushed.  It
  *					has several parts, so that a push need not write all of it
@@ -53,10 +53,10 @@
 
 /*
  * Of each change, the bytes of middle and half of those of a full part of the log are written once
- * in some 128 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
+ * in some 250 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
  * where the square of the capacity is this many times the bytes of base.
  */
-#define CAPACITY_FACTOR		100.0
+#define CAPACITY_FACTOR		200.0
 
 /* A smaller part of the log might stay in the row, which is written with each change. */
 #define PART_MIN_SIZE		4000
@@ -293,7 +293,7 @@ append_to_log(StringInfo log, const FavFilter *filter)
 static void
 replay(FavEditor *level, const FavFilter *filter, bool is_base)
 {
-	int32_t		periods[FAV_RECENT_MAX];
+	int32_t		periods[FAV_RECENT_LIMIT];
 	uint32_t	i;
 
 	/* oldest first */
@@ -410,6 +410,7 @@ change_recent(FavRow *row, const FavChange *change, FavWritten *levels)
 	size_t		i;
 
 	fav_editor_open(&editor, &row->recent);
+	editor.recent_max = FAV_RECENT_LIMIT;
 	if (change->action == FAV_ADD)
 	{
 		fav_require(fav_editor_advance(&editor, change->present));
@@ -604,7 +605,7 @@ change_levels(FavRow *row, const FavChange *change, FavWritten *levels)
 	size_t		count = recent_count(row, change);
 
 	levels->recent = row->attachment->empty;
-	if (count <= FAV_RECENT_MAX)
+	if (count <= FAV_RECENT_LIMIT)
 	{
 		change_recent(row, change, levels);
 		return FAV_QUERY_SET_RECENT;

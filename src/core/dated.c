@@ -19,7 +19,7 @@
 #include "dated.h"
 
 void
-fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_MAX])
+fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT])
 {
 	uint32_t	at = 0;
 	uint32_t	run;

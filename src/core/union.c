@@ -193,7 +193,7 @@ static FavStatus
 union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
 	FavStatus	status = union_slices(editor, b);
-	int32_t		periods[FAV_RECENT_MAX];
+	int32_t		periods[FAV_RECENT_LIMIT];
 	uint32_t	i;
 
 	if (status == FAV_OK)
