@@ -1,5 +1,5 @@
 /*
- * cache.c
+ * attachment_cache.c
  *		Attachments that are ready for use.
  *
  * An attachment is read from the catalogs once and kept until something changes that it was read

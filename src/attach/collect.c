@@ -254,16 +254,16 @@ is_of_filter(const SortedPairs *pairs, Datum key)
 }
 
 static void
-touch_pair(FavKey *row, TupleTableSlot *pair)
+touch_pair(FavReconciliation *work, TupleTableSlot *pair)
 {
 	bool		isnull;
 	Datum		key = slot_getattr(pair, 1, &isnull);
 
-	fav_touch_row(row, key, slot_getattr(pair, 2, &isnull));
+	fav_touch_row(work, key, slot_getattr(pair, 2, &isnull));
 }
 
 static FavKnown
-what_is_known(const Collection *collection)
+known_presence(const Collection *collection)
 {
 	if (!has_removed)
 		return FAV_ALL_PRESENT;
@@ -295,18 +295,19 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 	{
 		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
 									attachment->filter_key_type->typlen);
-		FavKey	   *row = fav_open_key(attachment, key,
-									   is_known ? what_is_known(pairs->collection) : FAV_UNKNOWN);
+		FavReconciliation *work = fav_open_key(attachment, key,
+											   is_known ? known_presence(pairs->collection) :
+											   FAV_UNKNOWN);
 
 		do
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (row != NULL)
-				touch_pair(row, pairs->slot);
+			if (work != NULL)
+				touch_pair(work, pairs->slot);
 			more = next_pair(pairs);
 		} while (more && is_of_filter(pairs, key));
-		if (row != NULL)
-			fav_reconcile_key(row);
+		if (work != NULL)
+			fav_reconcile_key(work);
 		MemoryContextReset(per_key);
 	}
 	MemoryContextSwitchTo(old);

@@ -75,8 +75,8 @@ open_level(const FavRow *row, FavRowLevel *level)
 	{
 		memset(&level->cache, 0, sizeof(level->cache));
 		level->reader = fav_reader_cache_find(&level->cache, CurrentMemoryContext,
-									   (struct varlena *) DatumGetPointer(level->value),
-									   &level->local);
+											  (struct varlena *) DatumGetPointer(level->value),
+											  &level->local);
 
 		/* An empty level does not know its kind. */
 		level->reader->filter.params.kind = row->attachment->kind;
