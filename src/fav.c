@@ -5,10 +5,15 @@
  */
 #include "fav.h"
 
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "core/sizing.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
 PG_MODULE_MAGIC;
@@ -130,6 +135,27 @@ fav_aggregate_context(FunctionCallInfo fcinfo)
 	if (!AggCheckCallContext(fcinfo, &context))
 		elog(ERROR, "aggregate function called in non-aggregate context");
 	return context;
+}
+
+Oid
+fav_schema_of_function(FunctionCallInfo fcinfo)
+{
+	return get_func_namespace(fcinfo->flinfo->fn_oid);
+}
+
+Oid
+fav_find_type(Oid schema, const char *name)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+						   ObjectIdGetDatum(schema));
+}
+
+Oid
+fav_find_function(Oid schema, const char *name, int nargs, const Oid *types)
+{
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+						   PointerGetDatum(buildoidvector(types, nargs)),
+						   ObjectIdGetDatum(schema));
 }
 
 /* The rows of the result are yet to be put into setResult. */

@@ -111,6 +111,15 @@ extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
 extern MemoryContext fav_aggregate_context(FunctionCallInfo fcinfo);
 
+/*
+ * The schema of the extension, which is that of the function that is being called; a type there,
+ * and a function with exactly these argument types, because anybody may add overloads.  InvalidOid
+ * if there is none.
+ */
+extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
+extern Oid	fav_find_type(Oid schema, const char *name);
+extern Oid	fav_find_function(Oid schema, const char *name, int nargs, const Oid *types);
+
 /* Begin the result of a function that returns rows. */
 extern ReturnSetInfo *fav_return_rows(FunctionCallInfo fcinfo);
 

@@ -6,13 +6,12 @@
  * an error; the view fav_attachments says that the attachment is not active.  Only catalogs
  * are read.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
@@ -21,7 +20,6 @@
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -81,24 +79,19 @@ List *
 fav_list_family(Oid source)
 {
 	List	   *family = list_make1_oid(source);
-	Relation	catalog = table_open(InheritsRelationId, AccessShareLock);
+	HeapTuple	row;
+	FavScan		scan;
 	int			i;
 
 	for (i = 0; i < list_length(family); i++)
 	{
-		ScanKeyData key;
-		SysScanDesc scan;
-		HeapTuple	tuple;
-
-		ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber, F_OIDEQ,
-					ObjectIdGetDatum(list_nth_oid(family, i)));
-		scan = systable_beginscan(catalog, InheritsParentIndexId, true, NULL, 1, &key);
-		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		fav_begin_scan(&scan, InheritsRelationId, InheritsParentIndexId,
+					   Anum_pg_inherits_inhparent, list_nth_oid(family, i));
+		while (HeapTupleIsValid(row = fav_next_row(&scan)))
 			family = list_append_unique_oid(family,
-											((Form_pg_inherits) GETSTRUCT(tuple))->inhrelid);
-		systable_endscan(scan);
+											((Form_pg_inherits) GETSTRUCT(row))->inhrelid);
+		fav_end_scan(&scan);
 	}
-	table_close(catalog, AccessShareLock);
 	return family;
 }
 
@@ -275,9 +268,7 @@ check_family(const FavAttachment *attachment)
 static bool
 is_fav_column(Oid relation, AttrNumber number, Oid schema)
 {
-	return get_atttype(relation, number) ==
-		GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
-						ObjectIdGetDatum(schema));
+	return get_atttype(relation, number) == fav_find_type(schema, "fav");
 }
 
 /* Does the table have the log of a sink, whether it says whose or not? */
@@ -401,18 +392,15 @@ check_alone(const FavAttachment *attachment)
 static const FavObstacle *
 check_constraints(Oid source)
 {
-	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
 	const FavObstacle *found = NULL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(source));
-	scan = systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, ConstraintRelationId, ConstraintRelidTypidNameIndexId,
+				   Anum_pg_constraint_conrelid, source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
 
 		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN ||
 			form->contype == CONSTRAINT_EXCLUSION)
@@ -421,8 +409,7 @@ check_constraints(Oid source)
 									  " stores no rows", NameStr(form->conname),
 									  name_of(source)));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 
@@ -453,18 +440,15 @@ is_fulfilled(const FavAttachment *attachment, Form_pg_index index)
 static const FavObstacle *
 check_indexes(const FavAttachment *attachment)
 {
-	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
 	const FavObstacle *found = NULL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(attachment->source));
-	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid,
+				   attachment->source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
+		Form_pg_index index = (Form_pg_index) GETSTRUCT(row);
 
 		if ((index->indisunique || index->indisexclusion) && !is_fulfilled(attachment, index))
 			found = obstacle("Drop it, or make it one on the columns of key and element.",
@@ -472,8 +456,7 @@ check_indexes(const FavAttachment *attachment)
 									  " stores no rows", name_of(index->indexrelid),
 									  name_of(attachment->source)));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 
@@ -524,32 +507,28 @@ is_blind(Form_pg_trigger form, bool has_transition_table, const char *ours)
 static const FavObstacle *
 check_triggers(const FavAttachment *attachment)
 {
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
 	const FavObstacle *found = NULL;
 	const char *ours = "";
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
 	ListCell   *cell;
+	FavScan		scan;
 
 	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
 		if (((FavTrigger *) lfirst(cell))->is_of_rows)
 			ours = NameStr(((FavTrigger *) lfirst(cell))->name);
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(attachment->source));
-	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid,
+				   attachment->source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
+		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 
-		if (is_blind(form, !heap_attisnull(tuple, Anum_pg_trigger_tgnewtable, NULL), ours))
+		if (is_blind(form, !heap_attisnull(row, Anum_pg_trigger_tgnewtable, NULL), ours))
 			found = obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
 									  " \"%s\".", ours),
 							 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
 									  NameStr(form->tgname), name_of(attachment->source)));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 

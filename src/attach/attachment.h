@@ -161,6 +161,8 @@ extern TypeCacheEntry *fav_key_type(Oid key);
 extern bool fav_has_unique_pairs(FavAttachment *attachment);
 extern bool fav_has_index_on_pair(FavAttachment *attachment);
 extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
+extern bool fav_is_key_index(const FavAttachment *attachment, Oid index);
+extern bool fav_has_key_index(const FavAttachment *attachment);
 extern Oid	fav_argument_type(const FavColumn *column);
 extern FavKind fav_kind_of_row(const FavAttachment *attachment);
 extern int64 fav_integer(Oid type, Datum value);
@@ -196,7 +198,6 @@ extern void fav_lock_for_reading(Oid schema, Oid levels);
 extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
 extern void fav_keep_attachment(FavAttachment *attachment);
 extern void fav_lock_source(FavAttachment *attachment);
-extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
 extern Oid	fav_source_argument(FunctionCallInfo fcinfo);
 
 #endif							/* FAV_ATTACHMENT_H */

@@ -531,12 +531,6 @@ fav_refuse_left(FunctionCallInfo fcinfo)
  */
 
 Oid
-fav_schema_of_function(FunctionCallInfo fcinfo)
-{
-	return get_func_namespace(fcinfo->flinfo->fn_oid);
-}
-
-Oid
 fav_source_argument(FunctionCallInfo fcinfo)
 {
 	Oid			source;

@@ -1,6 +1,6 @@
 /*
  * build.c
- *		Filters from the source: one key, all keys, after a TRUNCATE, and in batches.
+ *		Filters from the source: all keys, after a TRUNCATE, and in batches.
  *
  * Why a rebuild of all keys loses nothing.  It locks the levels table against writers and
  * then reads the source in the latest snapshot.  A transaction that has changed the source
@@ -39,7 +39,6 @@
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
-#include "core/levels.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -67,31 +66,6 @@
 
 PG_FUNCTION_INFO_V1(fav_build);
 PG_FUNCTION_INFO_V1(fav_rebuild);
-
-/* The levels of a key from the source as it is now.  Few elements are all in recent. */
-void
-fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base, Datum *recent)
-{
-	Datum		values[4];
-	Datum		filter;
-	bool		isnull;
-
-	fav_filter_range(attachment, filter_key, values);
-	values[2] = Float8GetDatum(attachment->params.error_rate);
-	values[3] = Int64GetDatum((int64) attachment->params.seed);
-	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
-	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	*base = FAV_NO_LEVEL;
-	*recent = attachment->empty;
-	if (!isnull)
-	{
-		struct varlena *copy = (struct varlena *) PG_DETOAST_DATUM_COPY(filter);
-		bool		has_slices = ((const uint8_t *) VARDATA(copy))[FAV_AT_NSLICES] > 0;
-
-		*(has_slices ? base : recent) = PointerGetDatum(copy);
-	}
-	SPI_freetuptable(SPI_tuptable);
-}
 
 /*
  * Insert filters that are built from the source, as far as its rows r, and the filters of

@@ -4,36 +4,23 @@
  *
  * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/sink.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/dependency.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_depend.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
 #include "common/shortest_dec.h"
-#include "funcapi.h"
-#include "nodes/makefuncs.h"
-#include "parser/parse_func.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/regproc.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 /*
@@ -183,72 +170,6 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
-/* Does the index keep the levels table from having a key twice, by our equality of keys? */
-bool
-fav_is_key_index(const FavAttachment *attachment, Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	bool		found;
-	bool		isnull;
-	Datum		classes;
-	Datum		collations;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	classes = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
-	collations = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation, &isnull);
-	found = form->indisunique && form->indisvalid && form->indimmediate &&
-		form->indnkeyatts == 1 && form->indkey.values[0] == FAV_LEVELS_KEY &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
-		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[0]) ==
-		attachment->filter_key_type->btree_opf &&
-		((oidvector *) DatumGetPointer(collations))->values[0] ==
-		(attachment->share > 0 ? InvalidOid : attachment->key.collation);
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-/* New keys need such an index.  Without a lock. */
-bool
-fav_has_key_index(const FavAttachment *attachment)
-{
-	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
-	bool		found = false;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(attachment->levels));
-	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found |= fav_is_key_index(attachment, ((Form_pg_index) GETSTRUCT(tuple))->indexrelid);
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-static Oid
-relation_of_trigger(Oid trigger)
-{
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
-	Oid			relation = InvalidOid;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(trigger));
-	scan = systable_beginscan(catalog, TriggerOidIndexId, true, NULL, 1, &key);
-	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		relation = ((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return relation;
-}
-
 /* Has the relation a trigger of ours that means this levels table? */
 static bool
 has_trigger_for(Oid schema, Oid relation, Oid levels)
@@ -275,7 +196,7 @@ list_left(const FavAttachment *attachment)
 
 	foreach(cell, fav_dependents(attachment->levels, TriggerRelationId))
 	{
-		Oid			relation = relation_of_trigger(lfirst_oid(cell));
+		Oid			relation = fav_relation_of_trigger(lfirst_oid(cell));
 
 		if (OidIsValid(relation) && !list_member_oid(family, relation) &&
 			fav_owner_of(relation) == attachment->owner &&
@@ -394,13 +315,6 @@ exact_text(double number)
 
 	(void) double_to_shortest_decimal_buf(number, text);
 	return text;
-}
-
-/* A column of ours beside the key, which may have any name. */
-const char *
-fav_own_column(const char *name, const char *key)
-{
-	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
 }
 
 /* Something about each column of a sink's log. */

@@ -5,7 +5,6 @@
  * Every name in a query is qualified: the search_path has no say.
  */
 #include "attach/citus.h"
-#include "attach/objects.h"
 #include "attach/queries.h"
 
 #include "access/htup_details.h"
@@ -46,6 +45,13 @@ fav_relation_name(Oid relation)
 {
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
 									  get_rel_name(relation));
+}
+
+/* The name of a column of ours, next to that of the key, which may have any name. */
+const char *
+fav_own_column(const char *name, const char *key)
+{
+	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
 }
 
 static const char *
@@ -182,7 +188,7 @@ word_of_source(const FavAttachment *attachment, const char *word)
 	return NULL;
 }
 
-/* columns of the levels table, which are known by their place, and of the view; no level; the log */
+/* columns of the levels table, which are found by their numbers, and of the view; the log */
 static const char *
 word_of_levels(const FavAttachment *attachment, const char *word)
 {

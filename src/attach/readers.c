@@ -8,19 +8,17 @@
  *
  * The function says if the filters are complete.  The view is made when they are.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_depend.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
@@ -33,71 +31,12 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_refuse_write);
-
-/*
- * Dependencies
- */
-
-/* The objects of a class that depend on a table. */
-List *
-fav_dependents(Oid table, Oid dependent_class)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RelationRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		if (depend->classid == dependent_class)
-			found = list_append_unique_oid(found, depend->objid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-/* The objects of a class that a rule depends on. */
-static List *
-dependencies_of_rule(Oid rule, Oid class)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RewriteRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(rule));
-	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		if (depend->refclassid == class)
-			found = list_append_unique_oid(found, depend->refobjid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
 
 /*
  * The function
@@ -153,8 +92,7 @@ has_function(Oid schema)
 {
 	Oid			types[4] = {REGCLASSOID, RECORDOID, BOOLOID, BOOLOID};
 
-	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("fav_has"),
-						   PointerGetDatum(buildoidvector(types, 4)), ObjectIdGetDatum(schema));
+	return fav_find_function(schema, "fav_has", 4, types);
 }
 
 /* The function <name>_has of a levels table; false if there is none. */
@@ -290,47 +228,20 @@ fav_refuse_taken_function(Oid namespace, const char *name)
  * The view
  */
 
-/* The relation that a rule belongs to. */
-static Oid
-relation_of_rule(Oid rule)
-{
-	Relation	catalog = table_open(RewriteRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Oid			relation = InvalidOid;
-
-	ScanKeyInit(&key, Anum_pg_rewrite_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(rule));
-	scan = systable_beginscan(catalog, RewriteOidIndexId, true, NULL, 1, &key);
-	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		relation = ((Form_pg_rewrite) GETSTRUCT(tuple))->ev_class;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return relation;
-}
-
 /* Does the relation have our trigger that refuses to write it? */
 static bool
 refuses_writes(Oid schema, Oid relation)
 {
-	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-										   CStringGetDatum("fav_refuse_write"),
-										   PointerGetDatum(buildoidvector(NULL, 0)),
-										   ObjectIdGetDatum(schema));
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
+	Oid			function = fav_find_function(schema, "fav_refuse_write", 0, NULL);
 	bool		found = false;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(relation));
-	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found |= ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid == function;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_begin_scan(&scan, TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid,
+				   relation);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+		found |= ((Form_pg_trigger) GETSTRUCT(row))->tgfoid == function;
+	fav_end_scan(&scan);
 	return found;
 }
 
@@ -343,7 +254,7 @@ list_views(Oid schema, Oid levels)
 
 	foreach(cell, fav_dependents(levels, RewriteRelationId))
 	{
-		Oid			view = relation_of_rule(lfirst_oid(cell));
+		Oid			view = fav_relation_of_rule(lfirst_oid(cell));
 
 		if (OidIsValid(view) && get_rel_relkind(view) == RELKIND_VIEW &&
 			refuses_writes(schema, view))
@@ -357,12 +268,9 @@ static bool
 calls_stack(Oid schema, Oid rule, Oid fav)
 {
 	Oid			types[3] = {fav, fav, fav};
-	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-										   CStringGetDatum("fav_stack"),
-										   PointerGetDatum(buildoidvector(types, 3)),
-										   ObjectIdGetDatum(schema));
 
-	return list_member_oid(dependencies_of_rule(rule, ProcedureRelationId), function);
+	return list_member_oid(fav_dependencies_of_rule(rule, ProcedureRelationId),
+						   fav_find_function(schema, "fav_stack", 3, types));
 }
 
 /*
@@ -383,7 +291,7 @@ fav_view_of_levels(Oid schema, Oid levels)
 		return InvalidOid;
 	foreach(cell, fav_dependents(levels, RewriteRelationId))
 	{
-		Oid			view = relation_of_rule(lfirst_oid(cell));
+		Oid			view = fav_relation_of_rule(lfirst_oid(cell));
 
 		if (OidIsValid(view) && get_rel_relkind(view) == RELKIND_VIEW &&
 			fav_owner_of(view) == owner && calls_stack(schema, lfirst_oid(cell), fav))
@@ -424,9 +332,13 @@ read_definition_of_view(Oid schema, Relation view, FavDefinition *definition)
 	int			i;
 
 	for (i = 0; view->rd_rules != NULL && i < view->rd_rules->numLocks; i++)
-		foreach(cell, dependencies_of_rule(view->rd_rules->rules[i]->ruleId, RelationRelationId))
+	{
+		Oid			rule = view->rd_rules->rules[i]->ruleId;
+
+		foreach(cell, fav_dependencies_of_rule(rule, RelationRelationId))
 			if (fav_read_definition(schema, lfirst_oid(cell), definition))
 				return true;
+	}
 	return false;
 }
 

@@ -16,7 +16,6 @@
  * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
  * building the key's base takes.
  */
-#include "attach/build.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/rows.h"
@@ -146,13 +145,39 @@ subtract(FavHashes *hashes, const FavHashes *others)
  * Rows
  */
 
+/* The levels of a key from the source as it is now.  Few elements are all in recent. */
+static void
+build_levels(const FavRow *row, FavWritten *levels)
+{
+	FavAttachment *attachment = row->attachment;
+	Datum		values[4];
+	Datum		filter;
+	bool		isnull;
+
+	fav_filter_range(attachment, row->key, values);
+	values[2] = Float8GetDatum(attachment->params.error_rate);
+	values[3] = Int64GetDatum((int64) attachment->params.seed);
+	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
+	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	levels->base = FAV_NO_LEVEL;
+	levels->recent = attachment->empty;
+	if (!isnull)
+	{
+		struct varlena *copy = (struct varlena *) PG_DETOAST_DATUM_COPY(filter);
+		bool		has_slices = ((const uint8_t *) VARDATA(copy))[FAV_AT_NSLICES] > 0;
+
+		*(has_slices ? &levels->base : &levels->recent) = PointerGetDatum(copy);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
 /* The first filter of a key, from the source; false if somebody else was faster. */
 static bool
 insert_row(FavRow *row)
 {
 	FavWritten	levels = {0};
 
-	fav_build_key(row->attachment, row->key, &levels.base, &levels.recent);
+	build_levels(row, &levels);
 	return fav_insert_row(row, &levels);
 }
 
@@ -488,7 +513,7 @@ rebuild(FavReconciliation *work)
 	FavWritten	levels = {0};
 
 	Assert(work->row.is_locked);
-	fav_build_key(work->row.attachment, work->row.key, &levels.base, &levels.recent);
+	build_levels(&work->row, &levels);
 	if (levels.base != FAV_NO_LEVEL)
 		exclude_again(work, levels.base, &levels.recent, &levels.middle);
 	(void) fav_write_row(&work->row, FAV_QUERY_SET_BASE, &levels);

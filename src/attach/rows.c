@@ -5,11 +5,9 @@
  * A row that is not locked is written on the condition that it is still the version that was
  * read.  As the owner.  What a row takes is in the current memory context.
  */
-#include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/rows.h"
 
-#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"

@@ -7,6 +7,7 @@
  * argument has exactly the type that is declared here, and no function of a stranger can fit
  * better.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/objects.h"
