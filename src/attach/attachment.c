@@ -136,7 +136,7 @@ fav_is_remnant(Oid schema, const FavTrigger *trigger)
 		 !fav_read_definition(schema, levels, &definition));
 }
 
-/* Such a trigger of a table; NULL if there is none. */
+/* A trigger of a table that names such filters; NULL if there is none. */
 const FavTrigger *
 fav_find_remnant(Oid schema, Oid source)
 {
@@ -192,7 +192,7 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
  * Checks
  */
 
-/* What gives all of an attachment one owner. */
+/* A hint that gives all objects of an attachment one owner. */
 static const char *
 owner_hint(const FavAttachment *attachment, Oid relation)
 {
@@ -271,7 +271,7 @@ is_fav_column(Oid relation, AttrNumber number, Oid schema)
 	return get_atttype(relation, number) == fav_find_type(schema, "fav");
 }
 
-/* Does the table have the log of a sink, whether it says whose or not? */
+/* Does the table have the log of a sink, even if it has lost its definition? */
 bool
 fav_has_log(Oid levels)
 {
@@ -283,7 +283,7 @@ fav_has_log(Oid levels)
 	return true;
 }
 
-/* For a sink that cannot be mended, because its tables are not what they were. */
+/* The hint for a sink whose tables have changed so much that only a copy saves the filters. */
 const char *
 fav_hint_to_copy(Oid levels)
 {
@@ -369,7 +369,7 @@ find_columns(FavAttachment *attachment)
 	return NULL;
 }
 
-/* A sink lets no row in, so other filters of its table would miss them. */
+/* A sink stores no rows, so other filters of its table would miss them. */
 static const FavObstacle *
 check_alone(const FavAttachment *attachment)
 {
@@ -414,9 +414,8 @@ check_constraints(Oid source)
 }
 
 /*
- * Does a unique index demand no more than a sink does?  One on key and element, and perhaps on
- * others, does: a sink has each pair once.  One on other columns alone compares what is thrown
- * away.
+ * Does a sink fulfil a unique index?  It does if the index has both key and element, because a
+ * sink has each pair once; or if it has only other columns, which are not stored.
  */
 static bool
 is_fulfilled(const FavAttachment *attachment, Form_pg_index index)
@@ -492,7 +491,7 @@ check_generated_columns(Oid source, int count)
 	return NULL;
 }
 
-/* Is it a trigger of others that misses the rows of a sink, because ours lets none in? */
+/* Is it a trigger of others that would see no rows of a sink, because ours stores none? */
 static bool
 is_blind(Form_pg_trigger form, bool has_transition_table, const char *ours)
 {
@@ -532,7 +531,7 @@ check_triggers(const FavAttachment *attachment)
 	return found;
 }
 
-/* What a sink cannot do justice to. */
+/* Properties of its table that a sink cannot honour. */
 static const FavObstacle *
 check_sink(const FavAttachment *attachment)
 {

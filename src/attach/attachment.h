@@ -86,7 +86,7 @@ typedef struct FavDefinition
 typedef struct FavWhen
 {
 	Oid			named;			/* the table that it names, */
-	Oid			levels;			/* and what that means: in a shard, the shard beside it */
+	Oid			levels;			/* and what that means: in a shard, the colocated shard */
 	AttrNumber	key;			/* in the trigger's own table; 0 for a statement trigger */
 	AttrNumber	element;
 	AttrNumber	at;				/* the time of a row, for a sink that has it from a column */

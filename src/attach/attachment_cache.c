@@ -3,9 +3,9 @@
  *		Attachments that are ready for use.
  *
  * An attachment is read from the catalogs once and kept until something changes that it was read
- * from.  Then it is stale: nobody finds it any more, and it is freed when its last user is gone.
+ * from.  Then it is stale: look-ups ignore it, and it is freed when its last user is gone.
  * Users are memory contexts: an attachment lives at least as long as the context that was current
- * when somebody asked for it.
+ * when it was looked up.
  *
  * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
  * takes that lock first.
@@ -135,8 +135,8 @@ watch_type(FavAttachment *attachment, Oid type)
 }
 
 /*
- * Whatever has its name in the kept queries.  Functions and types of the extension move to other
- * schemas together.
+ * Watch every object whose name is in the kept queries.  Functions and types of the extension
+ * move to other schemas together.
  */
 static void
 watch_names(FavAttachment *attachment, Oid function)
@@ -225,7 +225,7 @@ open_cache(void)
 	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
 }
 
-/* When its memory context goes. */
+/* Called when its memory context is deleted. */
 static void
 forget_attachment(void *arg)
 {
@@ -406,7 +406,7 @@ check_columns(const FavAttachment *attachment, const Trigger *trigger, Oid relat
 				 errhint("Drop the trigger.")));
 }
 
-/* A trigger names no table, or one that has no shard beside that of the trigger. */
+/* A trigger names no table, or one that has no shard for the range of the trigger's shard. */
 static void
 raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
 {

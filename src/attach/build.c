@@ -61,7 +61,7 @@
 /* How much a batch shrinks when it has to wait, and grows when it need not. */
 #define BATCH_FACTOR		8
 
-/* So long may a batch of more than one filter wait. */
+/* How long a batch of more than one filter may wait. */
 #define BATCH_LOCK_TIMEOUT	"100ms"
 
 PG_FUNCTION_INFO_V1(fav_build);
@@ -71,7 +71,7 @@ PG_FUNCTION_INFO_V1(fav_rebuild);
  * Insert filters that are built from the source, as far as its rows r, and the filters of
  * these in a table s of (key, element), meet conditions.  These may have parameters from $4 on, of
  * the type of filter keys.  `form` says whether all filters are built first (MATERIALIZED), and
- * `end` how they are inserted.  Returns how many filters there were.
+ * `end` is the end of the INSERT.  Returns how many filters were inserted.
  */
 uint64
 fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filters,
@@ -386,7 +386,7 @@ mend_triggers(FavAttachment *attachment, Walk *walk)
 	walk->is_done = true;
 }
 
-/* No filter has pairs any more of tables that have left the source. */
+/* After a rebuild no filter has pairs of tables that have left the source. */
 static void
 free_left(FavAttachment *attachment, Walk *walk)
 {
@@ -429,7 +429,7 @@ run_batch(Batch batch, Walk *walk)
 	fav_become_caller(&role);
 }
 
-/* Is this what sessions do to each other?  Then the batch can be tried again. */
+/* Is this a conflict with another session, after which the batch can be tried again? */
 static bool
 is_conflict(int code)
 {
@@ -505,7 +505,7 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 	MemoryContextDelete(walk.context);
 }
 
-/* A distributed table: each shard batch by batch, and then what they are read with. */
+/* A distributed table: each shard batch by batch, and then the function and the view. */
 static void
 build_distributed(FunctionCallInfo fcinfo)
 {

@@ -2,16 +2,15 @@
  * citus.c
  *		Sources that Citus has spread over servers.
  *
- * Citus keeps a distributed table as a shell, an empty table on every node that everybody
- * names, and as shards, ordinary tables with a number at the end of their names.  Triggers and
+ * Citus keeps a distributed table as a shell, an empty table on every node that queries
+ * name, and as shards, ordinary tables with a number at the end of their names.  Triggers and
  * column defaults of the shell are copied to the shards word by word, and again when a shard
  * moves or is split.  So the triggers of a shard of the source name the shell of the levels
  * table, and a shard of the levels table names the shell of the source.
  *
- * What they mean is the shard beside it: that of the other table for the same range of keys,
- * which is on the same node, because both tables are colocated.  Translated like this, two
- * shards are source and levels table of an attachment like any other, and everything about
- * them is checked as ever.
+ * They mean the colocated shard: that of the other table for the same range of keys, which is
+ * on the same node.  Translated like this, two shards are source and levels table of an
+ * attachment like any other, and are checked like any other.
  *
  * In a database without Citus nothing here does anything.
  */
@@ -264,14 +263,14 @@ find_shard(Oid table, int64 number)
 	char	   *name = get_rel_name(table);
 	char		suffix[NAMEDATALEN];
 	int			length;
-	int			room;
+	int			limit;
 
 	if (name == NULL || number <= 0)
 		return InvalidOid;
 	length = strlen(name);
-	room = NAMEDATALEN - 1 - snprintf(suffix, sizeof(suffix), "_" INT64_FORMAT, number);
-	if (length > room)
-		name = psprintf("%.*s_%.8x", pg_mbcliplen(name, length, room - 9), name,
+	limit = NAMEDATALEN - 1 - snprintf(suffix, sizeof(suffix), "_" INT64_FORMAT, number);
+	if (length > limit)
+		name = psprintf("%.*s_%.8x", pg_mbcliplen(name, length, limit - 9), name,
 						hash_bytes((unsigned char *) name, length));
 	return get_relname_relid(psprintf("%s%s", name, suffix), get_rel_namespace(table));
 }
@@ -338,11 +337,11 @@ number_of_range(Oid table, const char *range)
 }
 
 /*
- * What a trigger or a default of a relation means by a table: the shard beside the relation if
- * that is a shard, InvalidOid if there is none, and otherwise the table.
+ * The table that a trigger or a default of a relation means when it names a table: if the relation
+ * is a shard, the colocated shard of the table, or InvalidOid without one; otherwise the table.
  */
 Oid
-fav_beside(Oid relation, Oid table)
+fav_colocated_table(Oid relation, Oid table)
 {
 	Oid			own;
 	char	   *range;
@@ -387,7 +386,7 @@ fav_is_being_copied(Oid relation, Oid source)
 }
 
 /*
- * What cannot be followed
+ * Checks
  */
 
 static const FavObstacle *
@@ -450,7 +449,7 @@ fav_refuse_unknown_shard(Oid relation, Oid source)
 			 errhint("Drop the trigger, which fav_attach has not made.")));
 }
 
-/* Filters are attached to tables, and go with them. */
+/* Filters are attached to the distributed table, not to a shard. */
 void
 fav_refuse_shard(Oid source)
 {
@@ -572,7 +571,7 @@ fav_prepare_transaction(void)
 	fav_set_option("plan_cache_mode", "auto");
 }
 
-/* Maintenance is a matter of each shard. */
+/* Maintenance functions work on one shard. */
 void
 fav_refuse_distributed(Oid source, Oid function)
 {

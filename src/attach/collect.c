@@ -270,7 +270,7 @@ known_presence(const Collection *collection)
 	return !has_inserted && collection->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
-/* The source was changed without the triggers: from now on everything is looked up. */
+/* The source may have changed without the triggers: from now on every pair is looked up. */
 void
 fav_forget_known(void)
 {
@@ -279,8 +279,8 @@ fav_forget_known(void)
 }
 
 /*
- * Filter by filter.  A trigger of the levels table may change the source in between, so what is
- * known is found out for each of them.
+ * Filter by filter.  A trigger of the levels table may change the source in between, so
+ * known_presence() is called for each filter.
  */
 static void
 reconcile_pairs(SortedPairs *pairs, bool is_known)

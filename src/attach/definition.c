@@ -141,7 +141,7 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 		values[i++] = argument->constvalue;
 	}
 	definition->function = function;
-	definition->source = fav_beside(levels, DatumGetObjectId(values[0]));
+	definition->source = fav_colocated_table(levels, DatumGetObjectId(values[0]));
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
@@ -210,7 +210,7 @@ fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *wh
 	if (walk.nrelations != 1 || walk.is_strange ||
 		(when->element != InvalidAttrNumber) != is_of_rows)
 		return false;
-	when->levels = fav_beside(relation, when->named);
+	when->levels = fav_colocated_table(relation, when->named);
 	return true;
 }
 

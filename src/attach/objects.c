@@ -317,7 +317,7 @@ exact_text(double number)
 	return text;
 }
 
-/* Something about each column of a sink's log. */
+/* `format` for each column of a sink's log. */
 static const char *
 log_columns(const FavAttachment *attachment, const char *key, const char *format)
 {
@@ -330,7 +330,7 @@ log_columns(const FavAttachment *attachment, const char *key, const char *format
 	return list.data;
 }
 
-/* The levels table, beside the source. */
+/* The levels table, in the schema of the source. */
 void
 fav_create_levels(FavAttachment *attachment, const char *key_name, const char *levels_name)
 {

@@ -60,7 +60,7 @@ levels_column(const FavAttachment *attachment, AttrNumber number)
 	return quote_identifier(get_attname(attachment->levels, number, false));
 }
 
-/* A list of something with the name and the number of each part of a sink's log. */
+/* `format` with the name and the number of each part of a sink's log. */
 static const char *
 log_parts(const FavAttachment *attachment, const char *format)
 {
@@ -73,7 +73,7 @@ log_parts(const FavAttachment *attachment, const char *format)
 	return list.data;
 }
 
-/* An operator of keys. */
+/* The qualified name of an operator of keys. */
 static char *
 key_operator(Oid operator)
 {

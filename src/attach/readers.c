@@ -2,9 +2,9 @@
  * readers.c
  *		What people read an attachment with: the function <name>_has and the view <name>_fav.
  *
- * Both are ordinary objects of the owner, beside the levels table.  They are found again by what
- * they are, not by what they are called: they depend on the levels table, belong to its owner,
- * and are made of our functions.  Nobody else can make such an object.
+ * Both are ordinary objects of the owner, in the schema of the levels table.  They are found by
+ * identity, not by name: they depend on the levels table, belong to its owner, and call our
+ * functions.  Nobody else can make such an object.
  *
  * The function says if the filters are complete.  The view is made when they are.
  */
@@ -245,7 +245,7 @@ refuses_writes(Oid schema, Oid relation)
 	return found;
 }
 
-/* The views of the shape of ours, whoever has made them. */
+/* The views that look like ours, whoever has made them. */
 static List *
 list_views(Oid schema, Oid levels)
 {
@@ -301,7 +301,7 @@ fav_view_of_levels(Oid schema, Oid levels)
 }
 
 /*
- * Make the view of a levels table, beside it.  It names the source, so that this cannot be
+ * Make the view of a levels table, in its schema.  It names the source, so that this cannot be
  * dropped without it.  As the owner.
  */
 void
@@ -324,7 +324,7 @@ fav_create_view(const FavAttachment *attachment, const char *view_name)
 	fav_grant_to_readers(attachment, get_relname_relid(view_name, namespace));
 }
 
-/* What the rules of a view read the filters of; false if it is nothing of ours. */
+/* The definition of the filters that a view reads; false if it is none of our views. */
 static bool
 read_definition_of_view(Oid schema, Relation view, FavDefinition *definition)
 {
@@ -476,7 +476,7 @@ fav_notice_row_security(Oid source)
 }
 
 /*
- * All of them
+ * State and names
  */
 
 /* Filters are complete if the function says so. */
@@ -502,7 +502,7 @@ attachment_name(Oid levels)
 }
 
 /*
- * The source has got another owner, and the rest of the attachment must follow
+ * Commands to run after the owner of the source has changed
  */
 
 typedef struct Follow
@@ -521,9 +521,9 @@ add_command(Follow *follow, const char *kind, const char *name)
 }
 
 /*
- * Is an object of the shape of ours one that must follow?  Anybody can make such a thing, and the
- * owner must not be told to take it over.  So it has to belong to the owner of the levels table; if
- * that has followed already, it has to be where we make ours.
+ * Must an object that looks like ours get the new owner, too?  Anybody can make such an object, and
+ * the owner must not be told to take it over.  So it must belong to the owner of the levels table
+ * or, if that table has the new owner already, have the schema and the name that we give to ours.
  */
 static bool
 must_follow(const Follow *follow, Oid owner, Oid namespace, const char *name, const char *suffix)

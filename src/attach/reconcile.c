@@ -27,7 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* Millions of hashes take a while. */
+/* Sorting millions of hashes takes a while, so it checks for interrupts. */
 #define ST_SORT			sort_hashes
 #define ST_ELEMENT_TYPE uint64_t
 #define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
@@ -42,7 +42,7 @@
  */
 #define INSERT_TRIES		10
 
-/* So many elements, or so many bytes of them, are looked up at once. */
+/* How many elements, or bytes of them, are looked up at once. */
 #define LOOK_UP_BATCH		8192
 #define LOOK_UP_BATCH_BYTES (8 * 1024 * 1024)
 
@@ -147,7 +147,7 @@ subtract(FavHashes *hashes, const FavHashes *others)
 
 /* The levels of a key from the source as it is now.  Few elements are all in recent. */
 static void
-build_levels(const FavRow *row, FavWritten *levels)
+build_levels(const FavRow *row, FavWritten *written)
 {
 	FavAttachment *attachment = row->attachment;
 	Datum		values[4];
@@ -159,14 +159,14 @@ build_levels(const FavRow *row, FavWritten *levels)
 	values[3] = Int64GetDatum((int64) attachment->params.seed);
 	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
 	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	levels->base = FAV_NO_LEVEL;
-	levels->recent = attachment->empty;
+	written->base = FAV_NO_LEVEL;
+	written->recent = attachment->empty;
 	if (!isnull)
 	{
 		struct varlena *copy = (struct varlena *) PG_DETOAST_DATUM_COPY(filter);
 		bool		has_slices = ((const uint8_t *) VARDATA(copy))[FAV_AT_NSLICES] > 0;
 
-		*(has_slices ? &levels->base : &levels->recent) = PointerGetDatum(copy);
+		*(has_slices ? &written->base : &written->recent) = PointerGetDatum(copy);
 	}
 	SPI_freetuptable(SPI_tuptable);
 }
@@ -175,10 +175,10 @@ build_levels(const FavRow *row, FavWritten *levels)
 static bool
 insert_row(FavRow *row)
 {
-	FavWritten	levels = {0};
+	FavWritten	written = {0};
 
-	build_levels(row, &levels);
-	return fav_insert_row(row, &levels);
+	build_levels(row, &written);
+	return fav_insert_row(row, &written);
 }
 
 /* Read the row; false if there was none, and now is one, fresh from the source. */
@@ -215,7 +215,7 @@ open_row(FavReconciliation *work)
 }
 
 /*
- * Which touched elements are there
+ * Looking up touched elements
  */
 
 /*
@@ -319,9 +319,9 @@ recent_contains(const FavFilter *recent, uint64_t hash)
 }
 
 /*
- * Find out what recent has to be told.  A present element that a level below reports need
- * not be added, but looking there costs more than adding it, so it is done on demand.  Of
- * the absent ones, those that a level below reports need a tombstone.
+ * Find the changes that recent needs.  A present element that a level below reports need not be
+ * added, but looking there costs more than adding it, so it is done on demand.  An absent element
+ * that a level below reports needs a tombstone.
  */
 static void
 find_changes(FavReconciliation *work, bool look_below)
@@ -391,7 +391,7 @@ open_recent(const FavReconciliation *work, FavEditor *editor)
 static bool
 change_recent(FavReconciliation *work)
 {
-	FavWritten	levels = {0};
+	FavWritten	written = {0};
 	FavEditor	editor;
 	size_t		i;
 
@@ -401,8 +401,8 @@ change_recent(FavReconciliation *work)
 			fav_require(fav_editor_exclude(&editor, work->exclude.values[i]));
 	for (i = 0; i < work->add.count; i++)
 		fav_require(fav_levels_add(&editor, work->add.values[i]));
-	levels.recent = fav_finish_edit(&editor);
-	return fav_write_row(&work->row, FAV_QUERY_SET_RECENT, &levels);
+	written.recent = fav_finish_edit(&editor);
+	return fav_write_row(&work->row, FAV_QUERY_SET_RECENT, &written);
 }
 
 /*
@@ -415,7 +415,7 @@ push(FavReconciliation *work)
 	FavEditor	recent;
 	FavEditor	middle;
 	FavReader  *old = fav_row_middle(&work->row);
-	FavWritten	levels = {.recent = work->row.attachment->empty};
+	FavWritten	written = {.recent = work->row.attachment->empty};
 	const FavFilter *pushed;
 	size_t		step = fav_scatter_step(work->add.count);
 	size_t		i;
@@ -446,8 +446,8 @@ push(FavReconciliation *work)
 			fav_row_reports_below_recent(&work->row, work->absent.values[i]))
 			fav_require(fav_editor_exclude(&middle, work->absent.values[i]));
 	}
-	levels.middle = fav_finish_edit(&middle);
-	return fav_write_row(&work->row, FAV_QUERY_SET_MIDDLE, &levels);
+	written.middle = fav_finish_edit(&middle);
+	return fav_write_row(&work->row, FAV_QUERY_SET_MIDDLE, &written);
 }
 
 /*
@@ -510,13 +510,13 @@ keep_tombstones(FavReconciliation *work, const FavFilter *level)
 static void
 rebuild(FavReconciliation *work)
 {
-	FavWritten	levels = {0};
+	FavWritten	written = {0};
 
 	Assert(work->row.is_locked);
-	build_levels(&work->row, &levels);
-	if (levels.base != FAV_NO_LEVEL)
-		exclude_again(work, levels.base, &levels.recent, &levels.middle);
-	(void) fav_write_row(&work->row, FAV_QUERY_SET_BASE, &levels);
+	build_levels(&work->row, &written);
+	if (written.base != FAV_NO_LEVEL)
+		exclude_again(work, written.base, &written.recent, &written.middle);
+	(void) fav_write_row(&work->row, FAV_QUERY_SET_BASE, &written);
 }
 
 /* Did we write this row?  If somebody else did, there is nothing to go on from. */
@@ -528,7 +528,7 @@ is_ours(const FavReconciliation *work)
 	return recent->nslices == 0 && recent->params.seed == work->row.attachment->params.seed;
 }
 
-/* False if this takes a lock, and there is none. */
+/* False if this needs the lock of the row, which is not held. */
 static bool
 reconcile(FavReconciliation *work)
 {

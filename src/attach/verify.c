@@ -247,7 +247,7 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot, FavProgress *pro
  * Functions
  */
 
-/* The row that a query gives, as the result of this function. */
+/* The row that a query returns, as the result of this function. */
 static Datum
 result_row(FunctionCallInfo fcinfo, Snapshot snapshot, const char *query, int nvalues, Oid *types,
 		   Datum *values)

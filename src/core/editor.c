@@ -293,11 +293,11 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 }
 
 /*
- * The home of the element is unknown.  Give it a tombstone, and pin it in all slices that
- * report it: it may be removed again when just one of them does.
+ * The home of the element is unknown.  Pin it in all slices that report it, because it may be
+ * removed again when just one of them does, and give it a tombstone.
  */
 static FavStatus
-bury(FavEditor *editor, uint64_t hash)
+pin_and_add_tombstone(FavEditor *editor, uint64_t hash)
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	region_size = filter->params.region_size;
@@ -344,7 +344,7 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 				 fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
 			return remove_from_slice(editor, home, hash);
 		else if (in_recent || !fav_editor_has_tombstone(editor, hash))
-			status = bury(editor, hash);
+			status = pin_and_add_tombstone(editor, hash);
 		if (status != FAV_OK)
 			return status;
 	}

@@ -672,7 +672,7 @@ sort_hashes(uint64_t *hashes, uint64_t *spare, size_t count)
 
 /* Sort the hashes and remove duplicates, as in fav_agg(). */
 static libfav_status
-settle_hashes(uint64_t *hashes, size_t *count, libfav_error *error)
+sort_distinct(uint64_t *hashes, size_t *count, libfav_error *error)
 {
 	uint64_t   *spare = fav_alloc(*count * sizeof(uint64_t));
 	size_t		kept = 0;
@@ -732,7 +732,7 @@ libfav_build(libfav *filter, const libfav_params *params, const libfav_element *
 	status = make_hashes(elements, count, &kind, (uint64_t) params->seed, &hashes, error);
 	if (status == LIBFAV_OK)
 	{
-		status = settle_hashes(hashes, &count, error);
+		status = sort_distinct(hashes, &count, error);
 		if (status == LIBFAV_OK)
 			status = build_state(params, kind, hashes, count, error);
 		fav_free(hashes);
