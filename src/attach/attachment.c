@@ -33,8 +33,8 @@ attach_again(const FavAttachment *attachment)
 	return attachment->is_sink ? MEND_SINK : ATTACH_AGAIN;
 }
 
-static const FavObstacle *
-obstacle(const char *hint, char *message)
+const FavObstacle *
+fav_obstacle(const char *hint, char *message)
 {
 	FavObstacle *found = palloc(sizeof(FavObstacle));
 
@@ -217,18 +217,18 @@ check_relation(const FavAttachment *attachment, Oid relation)
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
 		return NULL;
 	if (get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE)
-		return obstacle("Detach it, and attach filters on the server that has the rows.",
-						psprintf("table \"%s\" has rows of foreign table \"%s\" in it",
-								 name_of(source), name_of(relation)));
+		return fav_obstacle("Detach it, and attach filters on the server that has the rows.",
+							psprintf("table \"%s\" has rows of foreign table \"%s\" in it",
+									 name_of(source), name_of(relation)));
 	if (fav_owner_of(relation) != attachment->owner)
-		return obstacle(owner_hint(attachment, relation),
-						psprintf("tables \"%s\" and \"%s\" have different owners",
-								 name_of(source), name_of(relation)));
+		return fav_obstacle(owner_hint(attachment, relation),
+							psprintf("tables \"%s\" and \"%s\" have different owners",
+									 name_of(source), name_of(relation)));
 	if (get_rel_persistence(relation) != get_rel_persistence(attachment->levels))
-		return obstacle("All tables must be permanent, or all unlogged: use ALTER TABLE ... SET"
-						" LOGGED or SET UNLOGGED.",
-						psprintf("only one of tables \"%s\" and \"%s\" survives a crash",
-								 name_of(relation), name_of(attachment->levels)));
+		return fav_obstacle("All tables must be permanent, or all unlogged: use ALTER TABLE ... SET"
+							" LOGGED or SET UNLOGGED.",
+							psprintf("only one of tables \"%s\" and \"%s\" survives a crash",
+									 name_of(relation), name_of(attachment->levels)));
 	return NULL;
 }
 
@@ -240,9 +240,9 @@ check_generated(Oid relation, const FavColumn *column)
 
 	if (!fav_find_column(relation, NameStr(column->name), &own) || !own.is_generated)
 		return NULL;
-	return obstacle("Attach a column that is not generated.",
-					psprintf("column \"%s\" of table \"%s\" is generated", NameStr(own.name),
-							 name_of(relation)));
+	return fav_obstacle("Attach a column that is not generated.",
+						psprintf("column \"%s\" of table \"%s\" is generated", NameStr(own.name),
+								 name_of(relation)));
 }
 
 static const FavObstacle *
@@ -312,9 +312,9 @@ check_levels(const FavAttachment *attachment)
 			(!attachment->is_sink || fav_has_log(levels)))
 			return NULL;
 	}
-	return obstacle(attach_again(attachment),
-					psprintf("table \"%s\" does not have the columns of a levels table of"
-							 " table \"%s\"", name_of(levels), name_of(attachment->source)));
+	return fav_obstacle(attach_again(attachment),
+						psprintf("table \"%s\" does not have the columns of a levels table of"
+								 " table \"%s\"", name_of(levels), name_of(attachment->source)));
 }
 
 /*
@@ -341,31 +341,31 @@ find_columns(FavAttachment *attachment)
 		else if (trigger->when.key != first->when.key ||
 				 trigger->when.element != first->when.element ||
 				 trigger->when.at != first->when.at)
-			return obstacle("Drop the trigger that fav_attach did not make.",
-							psprintf("triggers \"%s\" and \"%s\" of table \"%s\" name different"
-									 " columns", NameStr(first->name), NameStr(trigger->name),
-									 name_of(source)));
+			return fav_obstacle("Drop the trigger that fav_attach did not make.",
+								psprintf("triggers \"%s\" and \"%s\" of table \"%s\" name different"
+										 " columns", NameStr(first->name), NameStr(trigger->name),
+										 name_of(source)));
 	}
 	key = first == NULL ? NULL : get_attname(source, first->when.key, true);
 	element = first == NULL ? NULL : get_attname(source, first->when.element, true);
 	if (key == NULL || element == NULL || !fav_find_column(source, key, &attachment->key) ||
 		!fav_find_column(source, element, &attachment->element))
-		return obstacle(attach_again(attachment),
-						psprintf("table \"%s\" has lost its row triggers for \"%s\"",
-								 name_of(source), name_of(attachment->levels)));
+		return fav_obstacle(attach_again(attachment),
+							psprintf("table \"%s\" has lost its row triggers for \"%s\"",
+									 name_of(source), name_of(attachment->levels)));
 	if (attachment->is_sink && first->when.at != InvalidAttrNumber &&
 		!fav_find_column(source, get_attname(source, first->when.at, false), &attachment->at))
-		return obstacle(attach_again(attachment),
-						psprintf("table \"%s\" has lost the column that says when",
-								 name_of(source)));
+		return fav_obstacle(attach_again(attachment),
+							psprintf("table \"%s\" has lost the column that says when",
+									 name_of(source)));
 	attachment->key_type = fav_key_type(attachment->key.type);
 	attachment->filter_key_type = attachment->share == 0 ? attachment->key_type :
 		fav_key_type(INT8OID);
 	attachment->kind = fav_kind_of_row(attachment);
 	if (attachment->key_type == NULL || attachment->kind == FAV_KIND_NONE)
-		return obstacle(attach_again(attachment),
-						psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
-								 " element", key, element, name_of(source)));
+		return fav_obstacle(attach_again(attachment),
+							psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
+									 " element", key, element, name_of(source)));
 	return NULL;
 }
 
@@ -381,9 +381,9 @@ check_alone(const FavAttachment *attachment)
 
 		if (trigger->is_of_rows && trigger->when.levels != attachment->levels &&
 			(attachment->is_sink || (trigger->type & TRIGGER_TYPE_BEFORE) != 0))
-			return obstacle("Call fav_detach for one of them.",
-							psprintf("table \"%s\" is a sink and has other filters, too",
-									 name_of(attachment->source)));
+			return fav_obstacle("Call fav_detach for one of them.",
+								psprintf("table \"%s\" is a sink and has other filters, too",
+										 name_of(attachment->source)));
 	}
 	return NULL;
 }
@@ -404,10 +404,10 @@ check_constraints(Oid source)
 
 		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN ||
 			form->contype == CONSTRAINT_EXCLUSION)
-			found = obstacle("Drop the constraint.",
-							 psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink"
-									  " stores no rows", NameStr(form->conname),
-									  name_of(source)));
+			found = fav_obstacle("Drop the constraint.",
+								 psprintf("constraint \"%s\" of table \"%s\" cannot be checked:"
+										  " a sink stores no rows", NameStr(form->conname),
+										  name_of(source)));
 	}
 	fav_end_scan(&scan);
 	return found;
@@ -450,10 +450,10 @@ check_indexes(const FavAttachment *attachment)
 		Form_pg_index index = (Form_pg_index) GETSTRUCT(row);
 
 		if ((index->indisunique || index->indisexclusion) && !is_fulfilled(attachment, index))
-			found = obstacle("Drop it, or make it one on the columns of key and element.",
-							 psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink"
-									  " stores no rows", name_of(index->indexrelid),
-									  name_of(attachment->source)));
+			found = fav_obstacle("Drop it, or make it one on the columns of key and element.",
+								 psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink"
+										  " stores no rows", name_of(index->indexrelid),
+										  name_of(attachment->source)));
 	}
 	fav_end_scan(&scan);
 	return found;
@@ -480,10 +480,10 @@ check_generated_columns(Oid source, int count)
 		attribute = (Form_pg_attribute) GETSTRUCT(tuple);
 		if (!attribute->attisdropped && attribute->attgenerated != '\0' &&
 			(attribute->attnotnull || getBaseType(attribute->atttypid) != attribute->atttypid))
-			found = obstacle("Drop NOT NULL, and use the type of which the domain is one.",
-							 psprintf("generated column \"%s\" of table \"%s\" cannot be checked: a"
-									  " sink stores no rows", NameStr(attribute->attname),
-									  name_of(source)));
+			found = fav_obstacle("Drop NOT NULL, and use the type of which the domain is one.",
+								 psprintf("generated column \"%s\" of table \"%s\" cannot be"
+										  " checked: a sink stores no rows",
+										  NameStr(attribute->attname), name_of(source)));
 		ReleaseSysCache(tuple);
 		if (found != NULL)
 			return found;
@@ -522,10 +522,10 @@ check_triggers(const FavAttachment *attachment)
 		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 
 		if (is_blind(form, !heap_attisnull(row, Anum_pg_trigger_tgnewtable, NULL), ours))
-			found = obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
-									  " \"%s\".", ours),
-							 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
-									  NameStr(form->tgname), name_of(attachment->source)));
+			found = fav_obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
+										  " \"%s\".", ours),
+								 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
+										  NameStr(form->tgname), name_of(attachment->source)));
 	}
 	fav_end_scan(&scan);
 	return found;
@@ -543,16 +543,16 @@ check_sink(const FavAttachment *attachment)
 		return NULL;
 	form = (Form_pg_class) GETSTRUCT(tuple);
 	if (form->relkind != RELKIND_RELATION || form->relispartition)
-		found = obstacle("Use a table that is neither partitioned nor a partition.",
-						 psprintf("sink \"%s\" is partitioned, or a partition",
-								  NameStr(form->relname)));
+		found = fav_obstacle("Use a table that is neither partitioned nor a partition.",
+							 psprintf("sink \"%s\" is partitioned, or a partition",
+									  NameStr(form->relname)));
 	else if (list_length(fav_list_family(attachment->source)) > 1)
-		found = obstacle("Use a table that no other table inherits from.",
-						 psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
+		found = fav_obstacle("Use a table that no other table inherits from.",
+							 psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
 	else if (form->relrowsecurity)
-		found = obstacle("Disable row level security of the table.",
-						 psprintf("policies of sink \"%s\" cannot be checked: it stores no rows",
-								  NameStr(form->relname)));
+		found = fav_obstacle("Disable row level security of the table.",
+							 psprintf("policies of sink \"%s\" cannot be checked: it stores no"
+									  " rows", NameStr(form->relname)));
 	else
 		found = check_generated_columns(attachment->source, form->relnatts);
 	ReleaseSysCache(tuple);
@@ -578,9 +578,9 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
-						psprintf("table \"%s\" does not say whose filters it has",
-								 name_of(levels)));
+		return fav_obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
+							psprintf("table \"%s\" does not say whose filters it has",
+									 name_of(levels)));
 	attachment->source = definition.source;
 	attachment->params = definition.params;
 	attachment->share = definition.share;

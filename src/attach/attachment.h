@@ -179,6 +179,7 @@ typedef struct FavObstacle
 	const char *hint;
 } FavObstacle;
 
+extern const FavObstacle *fav_obstacle(const char *hint, char *message);
 extern bool fav_has_log(Oid levels);
 extern const char *fav_hint_to_copy(Oid levels);
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);

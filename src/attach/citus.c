@@ -389,16 +389,6 @@ fav_is_being_copied(Oid relation, Oid source)
  * Checks
  */
 
-static const FavObstacle *
-obstacle(const char *hint, char *message)
-{
-	FavObstacle *found = palloc(sizeof(FavObstacle));
-
-	found->message = message;
-	found->hint = hint;
-	return found;
-}
-
 /* Why filters cannot be kept where Citus keeps them and their source; NULL if they can. */
 const FavObstacle *
 fav_check_spread(Oid source, Oid levels)
@@ -412,15 +402,15 @@ fav_check_spread(Oid source, Oid levels)
 		return NULL;
 	if (read_distribution(table, &distribution) && distribution.method == 'n' &&
 		distribution.colocation == 0)
-		return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
-						"Call fav_detach, distribute the table by its key or take it out of Citus"
-						" with undistribute_table, and call fav_attach.",
-						psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
-								 " not", get_rel_name(table)));
-	return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
-					"Call fav_detach, then fav_attach, on the coordinator.",
-					psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
-							 get_rel_name(filters), get_rel_name(table)));
+		return fav_obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
+							"Call fav_detach, distribute the table by its key or take it out of"
+							" Citus with undistribute_table, and call fav_attach.",
+							psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
+									 " not", get_rel_name(table)));
+	return fav_obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
+						"Call fav_detach, then fav_attach, on the coordinator.",
+						psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
+								 get_rel_name(filters), get_rel_name(table)));
 }
 
 /*

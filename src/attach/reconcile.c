@@ -16,6 +16,7 @@
  * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
  * building the key's base takes.
  */
+#include "attach/hashes.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/rows.h"
@@ -26,15 +27,6 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-
-/* Sorting millions of hashes takes a while, so it checks for interrupts. */
-#define ST_SORT			sort_hashes
-#define ST_ELEMENT_TYPE uint64_t
-#define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
@@ -79,44 +71,6 @@ check_for_interrupts(size_t i)
 /*
  * Hashes
  */
-
-void
-fav_append_hash(FavHashes *hashes, uint64_t hash)
-{
-	if (hashes->count == hashes->allocated)
-	{
-		hashes->allocated = Max(16, 2 * hashes->allocated);
-		hashes->values = hashes->values == NULL ?
-			palloc(hashes->allocated * sizeof(uint64_t)) :
-			repalloc_huge(hashes->values, hashes->allocated * sizeof(uint64_t));
-	}
-	hashes->values[hashes->count++] = hash;
-}
-
-int
-fav_compare_hashes(const void *a, const void *b)
-{
-	uint64_t	first = *(const uint64_t *) a;
-	uint64_t	second = *(const uint64_t *) b;
-
-	return (first > second) - (first < second);
-}
-
-/* Sort them, and leave out repetitions. */
-void
-fav_sort_hashes(FavHashes *hashes)
-{
-	size_t		unique = 0;
-	size_t		i;
-
-	if (hashes->count < 2)
-		return;
-	sort_hashes(hashes->values, hashes->count);
-	for (i = 0; i < hashes->count; i++)
-		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
-			hashes->values[unique++] = hashes->values[i];
-	hashes->count = unique;
-}
 
 static bool
 includes(const FavHashes *hashes, uint64_t hash)

@@ -17,18 +17,6 @@ typedef enum FavKnown
 
 typedef struct FavReconciliation FavReconciliation;
 
-/* A list of hashes that grows. */
-typedef struct FavHashes
-{
-	uint64_t   *values;
-	size_t		count;
-	size_t		allocated;
-} FavHashes;
-
-extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
-extern int	fav_compare_hashes(const void *a, const void *b);
-extern void fav_sort_hashes(FavHashes *hashes);
-
 extern FavReconciliation *fav_open_key(FavAttachment *attachment, Datum filter_key,
 									   FavKnown known);
 extern void fav_touch_row(FavReconciliation *work, Datum row_key, Datum element);

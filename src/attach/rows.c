@@ -30,10 +30,8 @@ fav_open_value(FavFilter *filter, Datum value)
 {
 	struct varlena *bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(value);
 	size_t		size = VARSIZE_ANY_EXHDR(bytes);
-	FavProblem	problem;
 
-	if (fav_open(filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(filter, VARDATA_ANY(bytes), size, size);
 }
 
 /*
