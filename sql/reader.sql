@@ -77,6 +77,20 @@ SELECT reader_ask(-1);
 UPDATE reader_filters SET hidden = fav_del(hidden, -1) WHERE id = 1;
 SELECT reader_ask(-1);
 
+-- Values in their row of the same size, one after the other in the same memory, each probed several
+-- times: those of few elements, and those with a slice, which differ in their blocks
+CREATE TABLE reader_rows AS
+SELECT n::int, i, fav_agg(i * 1000 + e::bigint) AS hidden
+FROM unnest(ARRAY[1, 2, 128, 300]) n, generate_series(1, 300) i, generate_series(1, n) e GROUP BY n, i;
+SELECT n, max(pg_column_size(hidden)) < 2000 AS in_row FROM reader_rows GROUP BY n ORDER BY n;
+SELECT n, sum(asked) AS asked, sum(found) AS found, sum(wrong) < 40 AS few_wrong
+FROM unnest(ARRAY[1, 2, 128, 300]) n, generate_series(1, 300) o,
+	LATERAL (SELECT count(*) AS asked,
+			count(*) FILTER (WHERE fav_contains((SELECT hidden FROM reader_rows r WHERE r.n = a.n AND r.i = o), o * 1000 + least(e, n))) AS found,
+			count(*) FILTER (WHERE fav_contains((SELECT hidden FROM reader_rows r WHERE r.n = a.n AND r.i = o), o * 1000 - e)) AS wrong
+		FROM (SELECT n, e FROM generate_series(1, 4) e OFFSET 0) a) s
+GROUP BY n ORDER BY n;
+
 -- In place, cached, by blocks, and in memory: the same results
 CREATE TABLE reader_ways (n int, hidden fav);
 INSERT INTO reader_ways
@@ -133,5 +147,5 @@ SELECT sum(found) AS found FROM (SELECT n FROM reader_far ORDER BY n) o, generat
 	LATERAL (SELECT count(*) AS found FROM generate_series(1, 2000) i
 		WHERE (SELECT hidden FROM reader_far f WHERE f.n = o.n) @> 2 * i::bigint AND again > 0) s;
 
-DROP TABLE reader_filters, reader_ways, reader_far, reader_steps;
+DROP TABLE reader_filters, reader_rows, reader_ways, reader_far, reader_steps;
 DROP FUNCTION reader_ask, reader_held;

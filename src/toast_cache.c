@@ -3,13 +3,14 @@
  *		A cache of detoasted filters.  With it, probing the same filter for every row of a
  *		scan detoasts the filter once.
  *
- * A value in its row, or computed by the query, is read in place.  A value out of line is
- * identified by its TOAST pointer, and its reader is kept in fn_extra.  That lives as long as
- * the calling expression: a query, or a transaction for an expression of PL/pgSQL.  A TOAST
- * value never changes, because an UPDATE writes a new one under a new pointer.  The snapshot of
- * a query protects the old value from vacuum.  An expression of PL/pgSQL may outlive the
- * snapshot.  But then a stale entry can only be found if 2^32 value ids are used up within
- * the transaction and a value of the same size gets the same id.
+ * A value in its row, or computed by the query, is read in place; toast_cache.h says how it is
+ * known when it is probed again.  A value out of line is identified by its TOAST pointer, and its
+ * reader is kept in fn_extra.  That lives as long as the calling expression: a query, or a
+ * transaction for an expression of PL/pgSQL.  A TOAST value never changes, because an UPDATE
+ * writes a new one under a new pointer.  The snapshot of a query protects the old value from
+ * vacuum.  An expression of PL/pgSQL may outlive the snapshot.  But then a stale entry can only be
+ * found if 2^32 value ids are used up within the transaction and a value of the same size gets
+ * the same id.
  *
  * A large value is not loaded for a single probe.  At first the reader loads only its head (one
  * TOAST chunk), and each probe fetches one block per slice.  The reader loads the whole value
@@ -314,6 +315,45 @@ local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
 	return local;
 }
 
+/*
+ * The head is copied when a value is found at the same address again.  In a scan each row has its
+ * own address, and nothing is copied.
+ */
+static FavReader *
+in_row_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
+{
+	FavReader  *reader = cache->in_row;
+	bool		is_probed_again = cache->last_in_row == attribute;
+
+	if (reader == NULL)
+	{
+		reader = cache->in_row = MemoryContextAllocZero(context, sizeof(FavReader));
+		reader->head = MemoryContextAlloc(context, VARHDRSZ + FAV_MAX_HEAD_SIZE);
+	}
+	reader->head_size = 0;
+	(void) local_reader(attribute, false, reader);
+	cache->last_in_row = attribute;
+	if (is_probed_again && reader->loaded == attribute)
+	{
+		reader->head_size = (size_t) (VARDATA_ANY(attribute) - (char *) attribute) +
+			Min(fav_head_size(&reader->filter), reader->size);
+		memcpy(reader->head, attribute, reader->head_size);
+	}
+	return cache->latest = reader;
+}
+
+FavReader *
+fav_reader_cache_keep(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
+{
+	FavReader  *latest = fav_reader_cache_latest(cache, attribute);
+
+	if (latest != NULL)
+		return latest;
+	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
+		return cached_reader(cache, context, attribute, false);
+	return in_row_reader(cache, context, attribute);
+}
+
 FavReader *
 fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
 					  FavReader *local)
@@ -321,6 +361,14 @@ fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varle
 	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
 		return cached_reader(cache, context, attribute, false);
 	return local_reader(attribute, false, local);
+}
+
+static FavReaderCache *
+cache_of_call(FmgrInfo *function)
+{
+	if (function->fn_extra == NULL)
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavReaderCache));
+	return function->fn_extra;
 }
 
 FavReader *
@@ -331,9 +379,23 @@ fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, bool is_boun
 
 	if (function == NULL || !VARATT_IS_EXTERNAL_ONDISK(attribute))
 		return local_reader(attribute, is_bounded, local);
-	if (function->fn_extra == NULL)
-		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavReaderCache));
-	return cached_reader(function->fn_extra, function->fn_mcxt, attribute, is_bounded);
+	return cached_reader(cache_of_call(function), function->fn_mcxt, attribute, is_bounded);
+}
+
+FavReader *
+fav_find_reader_in_row(FunctionCallInfo fcinfo, struct varlena *attribute)
+{
+	FavReaderCache *cache;
+
+	if (fcinfo->flinfo == NULL)
+		return NULL;
+	cache = cache_of_call(fcinfo->flinfo);
+	if (cache->last_in_row != attribute)
+	{
+		cache->last_in_row = attribute;
+		return NULL;
+	}
+	return in_row_reader(cache, fcinfo->flinfo->fn_mcxt, attribute);
 }
 
 void

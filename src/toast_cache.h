@@ -14,6 +14,10 @@
  * in the cache of the calling function: loaded completely, or only its head, in which case each
  * probe fetches blocks from TOAST.
  *
+ * A value in its row that is probed again and again, as that of an InitPlan, is not parsed again.
+ * It is known by its address, its size and its head: what a reader knows of it comes from these,
+ * and blocks and tombstones are read where they are.
+ *
  * The reader of a bounded set (fav_cache) has its parameters in `filter`, and nothing else there.
  */
 typedef struct FavReader
@@ -23,6 +27,10 @@ typedef struct FavReader
 	bool		is_far;			/* a loaded filter, too large for the nearest caches */
 	uint64		last_integer;	/* the last integer probed; see fav_reader_look_ahead() */
 	uint64		last_step;		/* its difference from the one before */
+
+	/* only of a value in its row that is probed again */
+	uint8_t    *head;			/* a copy, with the header of the varlena */
+	size_t		head_size;		/* 0: the value was opened once */
 
 	const struct varlena *loaded;	/* the bytes that the filter was opened from */
 	size_t		size;			/* of the value */
@@ -50,6 +58,8 @@ typedef struct FavReaderCache
 {
 	FavReader  *latest;			/* the one used last, or NULL */
 	FavReader  *newest;			/* the one loaded last, or NULL */
+	FavReader  *in_row;			/* of a value in its row, or NULL */
+	const struct varlena *last_in_row;	/* its address */
 	struct readers_hash *readers;	/* all, by TOAST pointer; NULL before the first one */
 	Size		bytes;			/* allocated by all readers */
 	uint32		evictions;		/* so far */
@@ -62,19 +72,40 @@ typedef struct FavReaderCache
 extern FavReader *fav_reader_cache_find(FavReaderCache *cache, MemoryContext context,
 										struct varlena *attribute, FavReader *local);
 
+/* Returns the reader of an attribute that may be probed again.  It is in the cache. */
+extern FavReader *fav_reader_cache_keep(FavReaderCache *cache, MemoryContext context,
+										struct varlena *attribute);
+
 /* The same for an attribute of a call, which is a filter or a bounded set. */
 extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
 								  bool is_bounded, FavReader *local);
+
+/*
+ * Returns the reader of a filter in its row, if the last call had one at the same address.  If
+ * not, this is not the time to prepare a reader, and the result is NULL.
+ */
+extern FavReader *fav_find_reader_in_row(FunctionCallInfo fcinfo, struct varlena *attribute);
+
+static pg_attribute_always_inline bool
+fav_reader_is_of_row(const FavReader *reader, const struct varlena *attribute)
+{
+	return reader->head_size > 0 && reader->loaded == attribute &&
+		VARSIZE_ANY_EXHDR(attribute) == reader->size &&
+		memcmp(attribute, reader->head, reader->head_size) == 0;
+}
 
 /* Returns the latest reader of the cache if it belongs to this attribute, or else NULL. */
 static pg_attribute_always_inline FavReader *
 fav_reader_cache_latest(FavReaderCache *cache, struct varlena *attribute)
 {
-	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || cache->latest == NULL ||
-		memcmp(&cache->latest->pointer, VARDATA_EXTERNAL(attribute),
-			   sizeof(struct varatt_external)) != 0)
+	FavReader  *latest = cache->latest;
+
+	if (latest == NULL)
 		return NULL;
-	return cache->latest;
+	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
+		return memcmp(&latest->pointer, VARDATA_EXTERNAL(attribute),
+					  sizeof(struct varatt_external)) == 0 ? latest : NULL;
+	return fav_reader_is_of_row(latest, attribute) ? latest : NULL;
 }
 
 /*
@@ -84,13 +115,10 @@ fav_reader_cache_latest(FavReaderCache *cache, struct varlena *attribute)
 static pg_attribute_always_inline FavReader *
 fav_same_reader(FunctionCallInfo fcinfo, int number)
 {
-	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(number);
-	FavReaderCache *cache;
+	FavReaderCache *cache = fcinfo->flinfo == NULL ? NULL : fcinfo->flinfo->fn_extra;
 
-	if (!VARATT_IS_EXTERNAL_ONDISK(attribute) || fcinfo->flinfo == NULL)
-		return NULL;
-	cache = fcinfo->flinfo->fn_extra;
-	return cache == NULL ? NULL : fav_reader_cache_latest(cache, attribute);
+	return cache == NULL ? NULL :
+		fav_reader_cache_latest(cache, (struct varlena *) PG_GETARG_POINTER(number));
 }
 
 /*

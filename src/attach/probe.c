@@ -22,18 +22,20 @@ enum
 	PERIOD = ELEMENT
 };
 
-/* What a call of fav_probe keeps for the next: loaded values of base and middle. */
+/* What a call of fav_probe keeps for the next. */
 typedef struct LevelCaches
 {
-	FavReaderCache	caches[MIDDLE + 1];
+	FavReaderCache	caches[RECENT + 1];
 } LevelCaches;
 
-/* Base and middle, each of them opened once in a call, when it is needed. */
+/* The levels, each of them opened once in a call, when it is needed. */
 typedef struct LevelReaders
 {
 	FunctionCallInfo fcinfo;
-	FavReader  *readers[MIDDLE + 1];	/* NULL: not opened yet */
-	FavReader	local[MIDDLE + 1];	/* for values in their row */
+	LevelCaches *caches;
+	FavReader  *readers[RECENT + 1];	/* NULL: not opened yet */
+	FavParams	params;			/* of all levels */
+	int32		now;			/* the period in which they are read, of a dated filter */
 } LevelReaders;
 
 pg_noreturn static void
@@ -47,30 +49,16 @@ raise_not_levels(void)
 	pg_unreachable();
 }
 
-static FavReaderCache *
-level_cache(FmgrInfo *function, int number)
+static pg_attribute_always_inline FavReader *
+level_reader(LevelReaders *levels, int number)
 {
-	if (function->fn_extra == NULL)
-		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(LevelCaches));
-	return &((LevelCaches *) function->fn_extra)->caches[number];
-}
+	FunctionCallInfo fcinfo = levels->fcinfo;
 
-static FavReader *
-level_reader(LevelReaders *below, int number)
-{
-	FunctionCallInfo fcinfo = below->fcinfo;
-	struct varlena *attribute;
-	FavReaderCache   *cache;
-
-	if (below->readers[number] != NULL)
-		return below->readers[number];
-	attribute = (struct varlena *) PG_GETARG_POINTER(number);
-	cache = level_cache(fcinfo->flinfo, number);
-	below->readers[number] = fav_reader_cache_latest(cache, attribute);
-	if (below->readers[number] == NULL)
-		below->readers[number] = fav_reader_cache_find(cache, fcinfo->flinfo->fn_mcxt, attribute,
-												&below->local[number]);
-	return below->readers[number];
+	if (levels->readers[number] == NULL)
+		levels->readers[number] =
+			fav_reader_cache_keep(&levels->caches->caches[number], fcinfo->flinfo->fn_mcxt,
+								  (struct varlena *) PG_GETARG_POINTER(number));
+	return levels->readers[number];
 }
 
 /* Is there such a level? */
@@ -81,89 +69,70 @@ has_level(FunctionCallInfo fcinfo, int number)
 }
 
 static bool
-level_contains(LevelReaders *below, int number, const FavFilter *recent, uint64_t hash)
+level_contains(LevelReaders *levels, int number, uint64_t hash)
 {
 	FavReader  *reader;
 	const FavParams *params;
 
-	if (!has_level(below->fcinfo, number))
+	if (!has_level(levels->fcinfo, number))
 		return false;
-	reader = level_reader(below, number);
+	reader = level_reader(levels, number);
 	params = &reader->filter.params;
-	if (unlikely(params->seed != recent->params.seed || params->keep != recent->params.keep ||
-				 (params->kind != recent->params.kind && params->kind != FAV_KIND_NONE)))
+	if (unlikely(params->seed != levels->params.seed || params->keep != levels->params.keep ||
+				 (params->kind != levels->params.kind && params->kind != FAV_KIND_NONE)))
 		raise_not_levels();
 	if (unlikely(params->keep > 0))
-		fav_reader_forget(reader, recent->newest);
+		fav_reader_forget(reader, levels->now);
 	return fav_reader_contains(reader, hash);
 }
 
 static bool
-level_excludes(LevelReaders *below, int number, uint64_t hash)
+level_excludes(LevelReaders *levels, int number, uint64_t hash)
 {
-	return has_level(below->fcinfo, number) &&
-		fav_reader_excludes(level_reader(below, number), hash);
+	return has_level(levels->fcinfo, number) &&
+		fav_reader_excludes(level_reader(levels, number), hash);
 }
 
 static pg_attribute_always_inline bool
-is_below_recent(LevelReaders *below, const FavFilter *recent, uint64_t hash)
+is_below_recent(LevelReaders *levels, uint64_t hash)
 {
-	return FAV_IS_BELOW_RECENT(level_contains(below, MIDDLE, recent, hash),
-							   level_contains(below, BASE, recent, hash),
-							   level_excludes(below, MIDDLE, hash));
+	return FAV_IS_BELOW_RECENT(level_contains(levels, MIDDLE, hash),
+							   level_contains(levels, BASE, hash),
+							   level_excludes(levels, MIDDLE, hash));
 }
 
-/* Ours has no slices. */
-static inline bool
-recent_contains(const FavFilter *recent, uint64_t hash)
-{
-	return recent->nslices == 0 ?
-		fav_recent_contains(recent->recent, recent->nrecent, hash) : fav_contains(recent, hash);
-}
-
-/* The parameters of a level below recent, one that knows its kind if there is one. */
-static bool
-params_below(LevelReaders *below, FavParams *params)
-{
-	bool		has_base = has_level(below->fcinfo, BASE);
-	bool		has_middle = has_level(below->fcinfo, MIDDLE);
-
-	if (has_base)
-		*params = level_reader(below, BASE)->filter.params;
-	if (has_middle && (!has_base || params->kind == FAV_KIND_NONE))
-		*params = level_reader(below, MIDDLE)->filter.params;
-	return has_base || has_middle;
-}
-
-/* The newest period of all levels is the present one, in which recent forgets. */
+/*
+ * An empty recent may not know the kind, and the short form of the empty filter knows nothing.
+ * Then a level below tells, one that knows its kind if there is one.
+ */
 static void
-find_present(LevelReaders *below, FavFilter *recent)
+find_params(LevelReaders *levels)
 {
+	const FavFilter *recent = &level_reader(levels, RECENT)->filter;
 	int			number;
 
 	for (number = BASE; number <= MIDDLE; number++)
-		if (has_level(below->fcinfo, number))
-			fav_forget(recent, level_reader(below, number)->newest);
+		if (has_level(levels->fcinfo, number) && levels->params.kind == FAV_KIND_NONE)
+		{
+			const FavParams *params = &level_reader(levels, number)->filter.params;
+
+			if (recent->is_short)
+				levels->params = *params;
+			levels->params.kind = params->kind;
+		}
 }
 
-/* Recent is in its row, unless a user has written it.  It may not know its kind. */
+/* The newest period of all levels is the present one, unless the caller knows a later one. */
 static void
-open_recent(LevelReaders *below, FavFilter *recent)
+find_present(LevelReaders *levels, const int32 *period)
 {
-	FunctionCallInfo fcinfo = below->fcinfo;
-	struct varlena *value = PG_GETARG_VARLENA_PP(RECENT);
-	const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(value);
-	size_t		size = VARSIZE_ANY_EXHDR(value);
-	FavProblem	problem;
-	FavParams	params;
+	int			number;
 
-	if (fav_open(recent, bytes, size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
-	if (recent->params.kind != FAV_KIND_NONE || !params_below(below, &params))
-		return;
-	if (recent->is_short)
-		fav_make_empty(recent, &params);
-	recent->params.kind = params.kind;
+	levels->now = period == NULL ? FAV_NO_PERIOD : *period;
+	for (number = BASE; number <= RECENT; number++)
+		if (has_level(levels->fcinfo, number))
+			levels->now = Max(levels->now, level_reader(levels, number)->newest);
+	fav_reader_forget(level_reader(levels, RECENT), levels->now);
 }
 
 /*
@@ -173,27 +142,30 @@ open_recent(LevelReaders *below, FavFilter *recent)
 static pg_attribute_always_inline Datum
 probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element, const int32 *period)
 {
-	LevelReaders below;
-	FavFilter	recent;
+	FmgrInfo   *function = fcinfo->flinfo;
+	LevelReaders levels;
+	FavReader  *recent;
 	uint64_t	hash;
 
 	if (fav_element_is_null(fcinfo, kind, element))
 		PG_RETURN_NULL();
 	if (PG_ARGISNULL(RECENT))
 		PG_RETURN_BOOL(false);
-	below.fcinfo = fcinfo;
-	below.readers[BASE] = below.readers[MIDDLE] = NULL;
-	open_recent(&below, &recent);
-	if (unlikely(fav_is_dated(&recent)))
-	{
-		find_present(&below, &recent);
-		if (period != NULL)
-			fav_forget(&recent, *period);
-	}
-	hash = fav_hash_argument(fcinfo, kind, element, &recent.params);
-	PG_RETURN_BOOL(FAV_IS_IN_LEVELS(recent_contains(&recent, hash),
-									is_below_recent(&below, &recent, hash),
-									fav_has_tombstone(&recent, hash)));
+	if (function->fn_extra == NULL)
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(LevelCaches));
+	levels.fcinfo = fcinfo;
+	levels.caches = function->fn_extra;
+	memset(levels.readers, 0, sizeof(levels.readers));
+	recent = level_reader(&levels, RECENT);
+	levels.params = recent->filter.params;
+	if (unlikely(levels.params.kind == FAV_KIND_NONE))
+		find_params(&levels);
+	if (unlikely(levels.params.keep > 0))
+		find_present(&levels, period);
+	hash = fav_hash_argument(fcinfo, kind, element, &levels.params);
+	PG_RETURN_BOOL(FAV_IS_IN_LEVELS(fav_reader_contains(recent, hash),
+									is_below_recent(&levels, hash),
+									fav_reader_excludes(recent, hash)));
 }
 
 static pg_attribute_always_inline Datum

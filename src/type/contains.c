@@ -20,7 +20,7 @@
  * or the AND of the single results.  With is_bounded the filter is a bounded set (fav_cache).
  */
 
-/* The first probe of a filter, and every probe of one that is not toasted. */
+/* The first probe of a filter, and the second of one in its row. */
 static pg_attribute_always_inline Datum
 contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int element_number,
 			   bool is_bounded)
@@ -37,6 +37,12 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
 		size_t		size = VARSIZE_ANY_EXHDR(attribute);
 
+		reader = fav_find_reader_in_row(fcinfo, attribute);
+		if (reader != NULL)
+		{
+			hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
+			PG_RETURN_BOOL(fav_reader_contains(reader, hash));
+		}
 		fav_require_open(&local.filter, bytes, size, size);
 		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
 		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
