@@ -261,15 +261,19 @@ fav_touch_row(FavReconciliation *work, Datum row_key, Datum element)
  */
 
 static bool
-recent_excludes(const FavFilter *recent, uint64_t hash)
-{
-	return fav_has_tombstone(recent, hash);
-}
-
-static bool
 recent_contains(const FavFilter *recent, uint64_t hash)
 {
 	return fav_recent_contains(recent->recent, recent->nrecent, hash);
+}
+
+static bool
+levels_contain(FavReconciliation *work, uint64_t hash)
+{
+	const FavFilter *recent = &work->row.recent;
+
+	return FAV_IS_IN_LEVELS(recent_contains(recent, hash),
+							fav_row_reports_below_recent(&work->row, hash),
+							fav_has_tombstone(recent, hash));
 }
 
 /*
@@ -292,9 +296,7 @@ find_changes(FavReconciliation *work, bool look_below)
 		uint64_t	hash = work->present.values[i];
 
 		check_for_interrupts(i);
-		if (!recent_contains(recent, hash) &&
-			!(look_below && !recent_excludes(recent, hash) &&
-			  fav_row_reports_below_recent(&work->row, hash)))
+		if (!(look_below ? levels_contain(work, hash) : recent_contains(recent, hash)))
 			fav_append_hash(&work->add, hash);
 	}
 	for (i = 0; i < work->absent.count; i++)
@@ -302,8 +304,7 @@ find_changes(FavReconciliation *work, bool look_below)
 		uint64_t	hash = work->absent.values[i];
 
 		check_for_interrupts(i);
-		if (recent_contains(recent, hash) ||
-			(!recent_excludes(recent, hash) && fav_row_reports_below_recent(&work->row, hash)))
+		if (levels_contain(work, hash))
 			fav_append_hash(&work->exclude, hash);
 	}
 }
