@@ -866,7 +866,7 @@ libfav_union(libfav *filter, libfav *other, libfav_error *error)
 		return LIBFAV_OK;
 	if (is_short(filter))
 	{
-		const void *bytes = NULL;
+		const void *bytes = NULL;	/* the analyzer does not know that it will be set */
 		size_t		size = 0;
 
 		status = libfav_write(other, &bytes, &size, error);
