@@ -24,6 +24,7 @@
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
+#include "commands/trigger.h"
 #include "common/shortest_dec.h"
 #include "funcapi.h"
 #include "nodes/makefuncs.h"
@@ -124,17 +125,51 @@ find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
 	return NULL;
 }
 
+/* Has the table a trigger of this name, or a partition to which row triggers are cloned? */
+static bool
+has_trigger_named(Oid relation, bool is_of_rows, const char *name)
+{
+	List	   *family = list_make1_oid(relation);
+	ListCell   *cell;
+
+	if (is_of_rows && get_rel_relkind(relation) == RELKIND_PARTITIONED_TABLE)
+		family = find_all_inheritors(relation, NoLock, NULL);
+	foreach(cell, family)
+		if (OidIsValid(get_trigger_oid(lfirst_oid(cell), name, true)))
+			return true;
+	return false;
+}
+
+/*
+ * The name of a trigger.  That of a levels table which has been renamed since may have the name
+ * already: then a number follows.
+ */
+static char *
+choose_trigger_name(Oid levels, Oid relation, const TriggerShape *shape)
+{
+	const char *base = get_rel_name(levels);
+	bool		comes_last = (shape->type & TRIGGER_TYPE_BEFORE) != 0;
+	const char *label = shape->suffix;
+	char	   *name;
+	int			number = 0;
+
+	for (;;)
+	{
+		name = comes_last ? makeObjectName("zz", base, label) : makeObjectName(base, NULL, label);
+		if (!has_trigger_named(relation, shape->is_of_rows, name))
+			return name;
+		label = psprintf("%s%d", shape->suffix, ++number);
+	}
+}
+
 static void
 create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
-	const char *levels = get_rel_name(attachment->levels);
-	bool		comes_last = (shape->type & TRIGGER_TYPE_BEFORE) != 0;
+	char	   *name = choose_trigger_name(attachment->levels, relation, shape);
 
 	fav_run(psprintf("CREATE TRIGGER %s %s ON %s FOR EACH %s WHEN (%s)"
 					 " EXECUTE FUNCTION %s()",
-					 quote_identifier(comes_last ? makeObjectName("zz", levels, shape->suffix) :
-									  makeObjectName(levels, NULL, shape->suffix)),
-					 shape->event, fav_relation_name(relation),
+					 quote_identifier(name), shape->event, fav_relation_name(relation),
 					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
 					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
 							   "{fav}.fav_reconcile")));
