@@ -758,6 +758,10 @@ libfav_contains(const libfav *filter, const libfav_element *elements, size_t cou
 	{
 		libfav_status status;
 
+		/* without fav_pause(), because a probe may share the filter with other threads */
+		if (from % FAV_PAUSE_HASHES == FAV_PAUSE_HASHES - PROBE_BATCH &&
+			filter->hooks.pause != NULL)
+			filter->hooks.pause(filter->hooks.context);
 		batch = count - from < PROBE_BATCH ? count - from : PROBE_BATCH;
 		status = hash_elements(elements + from, batch, &kind, editor->filter.params.seed, hashes,
 							   error);
@@ -785,6 +789,8 @@ change(libfav *filter, Change function, const libfav_element *elements, size_t c
 	uint64_t   *hashes;
 	libfav	   *outer;
 	libfav_status status;
+	size_t		from;
+	size_t		batch;
 
 	if (filter->is_busy)
 		return fail_interrupted(error);
@@ -794,7 +800,12 @@ change(libfav *filter, Change function, const libfav_element *elements, size_t c
 	if (status == LIBFAV_OK)
 	{
 		params_of(filter)->kind = (uint16_t) kind;
-		status = check(function(&filter->state->editor, hashes, count), error);
+		for (from = 0; from < count && status == LIBFAV_OK; from += batch)
+		{
+			batch = count - from < FAV_PAUSE_HASHES ? count - from : FAV_PAUSE_HASHES;
+			fav_pause();
+			status = check(function(&filter->state->editor, hashes + from, batch), error);
+		}
 		fav_free(hashes);
 	}
 	leave(outer);
