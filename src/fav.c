@@ -96,17 +96,12 @@ fav_check_params(const FavParams *params)
 {
 	FavSlice	first;
 
-	if (!(params->error_rate > 0.0 && params->error_rate <= FAV_MAX_ERROR_RATE))
+	if (!(params->error_rate >= FAV_MIN_ERROR_RATE && params->error_rate <= FAV_MAX_ERROR_RATE))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("error_rate %g is out of range", params->error_rate),
-				 errdetail("The error rate must be above 0 and at most %g.", FAV_MAX_ERROR_RATE)));
-	if (params->error_rate < FAV_MIN_ERROR_RATE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("error_rate %g is out of range", params->error_rate),
-				 errdetail("The smallest error rate that a filter can keep while it grows is %g.",
-						   FAV_MIN_ERROR_RATE)));
+				 errdetail("The error rate must be between %g and %g.", FAV_MIN_ERROR_RATE,
+						   FAV_MAX_ERROR_RATE)));
 
 	/* an element takes at most 4 bytes, so a small capacity always fits */
 	if (params->capacity > 1000000 &&
