@@ -200,6 +200,8 @@ if (globalThis.process?.argv[1]?.endsWith('test.mjs')) {
   const { files: shipped } = JSON.parse(readFileSync(new URL('package.json', import.meta.url)))
   const size = [...shipped, 'package.json', 'README.md'].reduce((sum, name) => sum + readFileSync(new URL(name, import.meta.url)).length, 0)
   test(size <= 60000, `the package has ${size} bytes`)
+  const license = readFileSync(new URL('LICENSE', import.meta.url), 'utf8')
+  test(license.startsWith(readFileSync(new URL('LICENSE', root), 'utf8').trim()), 'the package has the license of the repository')
   const result = await run(readFileSync(new URL('expected/golden.out', root), 'utf8'), files)
   console.log(result)
   process.exitCode = failed > 0 ? 1 : 0
