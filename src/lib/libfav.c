@@ -877,8 +877,8 @@ libfav_union(libfav *filter, libfav *other, libfav_error *error)
 		return LIBFAV_OK;
 	if (is_short(filter))
 	{
-		const void *bytes;
-		size_t		size;
+		const void *bytes = NULL;	/* the analyzer does not know that it will be set */
+		size_t		size = 0;
 
 		status = libfav_write(other, &bytes, &size, error);
 		return status != LIBFAV_OK ? status : libfav_open(filter, bytes, size, error);
