@@ -25,7 +25,8 @@
  * might hash an EXISTS, and read all pairs of the key for that.
  *
  * A key without a filter has no pairs.  But a snapshot that is older than the transaction that
- * completed the filters may lack some of them, so in such a snapshot fav_may_have says yes.
+ * completed the filters, or rewrote their table, may lack some of them, so in such a snapshot
+ * fav_may_have says yes.
  *
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
@@ -364,31 +365,45 @@ test_levels(const Call *call, Node *test)
 	return (Node *) end_select(&select, ROWCOMPARE_SUBLINK, test);
 }
 
+/* The transaction that wrote a row of a catalog as it is. */
+static TransactionId
+writer(int cache, Oid oid)
+{
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(oid));
+	TransactionId xid = InvalidTransactionId;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		xid = HeapTupleHeaderGetXmin(tuple->t_data);
+		ReleaseSysCache(tuple);
+	}
+	return xid;
+}
+
 /*
- * The transaction that wrote <name>_has as it is, which is not before the filters were complete; a
- * NULL constant if it is not known.  The plan depends on the function, because it was inlined.
+ * A snapshot that does not see this transaction may lack filters; a NULL constant if it is not
+ * known.  It is the one that wrote <name>_has as it is, which is not before the filters were
+ * complete, or the row of the levels table in pg_class, whichever came later: REPACK (CONCURRENTLY)
+ * and the forms of ALTER TABLE that rewrite a table leave it empty for older snapshots.  The plan
+ * depends on both, the function because it was inlined.
  */
 static Node *
 completion(FavAttachment *attachment)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
-	Const	   *xid = makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId), (Datum) 0, true,
-								true);
+	TransactionId xid = writer(PROCOID, attachment->has);
+	TransactionId rewritten = writer(RELOID, attachment->levels);
 	FavHas		has;
 
-	if (!HeapTupleIsValid(tuple) &&
-		fav_find_has(attachment->schema, attachment->levels, &has))
+	if (!TransactionIdIsValid(xid) && fav_find_has(attachment->schema, attachment->levels, &has))
 	{
 		attachment->has = has.function;
-		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
+		xid = writer(PROCOID, attachment->has);
 	}
-	if (HeapTupleIsValid(tuple))
-	{
-		xid->constvalue = TransactionIdGetDatum(HeapTupleHeaderGetXmin(tuple->t_data));
-		xid->constisnull = false;
-		ReleaseSysCache(tuple);
-	}
-	return (Node *) xid;
+	if (TransactionIdIsValid(xid) && !TransactionIdIsCurrentTransactionId(rewritten) &&
+		TransactionIdFollows(rewritten, xid))
+		xid = rewritten;
+	return (Node *) makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId),
+							  TransactionIdGetDatum(xid), !TransactionIdIsValid(xid), true);
 }
 
 /*
