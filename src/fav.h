@@ -90,6 +90,13 @@ typedef struct SupportRequestModifyInPlace
 #define FAV_SUB_SELECTS_GROUP	false
 #endif
 
+/* VARATT_EXTERNAL_IS_COMPRESSED compares signed and unsigned numbers before 19. */
+static inline bool
+fav_is_compressed(struct varatt_external pointer)
+{
+	return VARATT_EXTERNAL_GET_EXTSIZE(pointer) < (uint32) (pointer.va_rawsize - VARHDRSZ);
+}
+
 /* The number of elements that a long loop handles between two checks for interrupts. */
 #define FAV_INTERRUPT_EVERY		4096
 

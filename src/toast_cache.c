@@ -130,7 +130,7 @@ static void
 load_first(FavReader *reader)
 {
 	/* blocks of a compressed value cannot be fetched alone */
-	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
+	if (fav_is_compressed(reader->pointer) ||
 		value_size(reader) <= SMALL_VALUE)
 		load_whole(reader);
 	else
@@ -166,7 +166,7 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 		return;
 	}
 	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
-	if (VARATT_EXTERNAL_IS_COMPRESSED(pointer))
+	if (fav_is_compressed(pointer))
 	{
 		struct varlena *bytes = detoast_attr_slice(attribute, (int32) slice->offset,
 												   (int32) length);

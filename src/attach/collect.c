@@ -347,7 +347,7 @@ add_pairs(SortedPairs *pairs)
 	{
 		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
 									attachment->filter_key_type->typlen);
-		FavChange	change = {FAV_ADD};
+		FavChange	change = {.action = FAV_ADD};
 
 		do
 		{

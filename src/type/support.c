@@ -340,5 +340,6 @@ fav_restriction_selectivity(PG_FUNCTION_ARGS)
 Datum
 fav_join_selectivity(PG_FUNCTION_ARGS)
 {
+	(void) fcinfo;
 	PG_RETURN_FLOAT8(DEFAULT_CONTAINED);
 }
