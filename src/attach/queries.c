@@ -182,7 +182,7 @@ word_of_source(const FavAttachment *attachment, const char *word)
 	return NULL;
 }
 
-/* columns of the levels table, which are known by their place, and of the view; no level; the log */
+/* columns of the levels table, known by their place, and of the view; no level; the log */
 static const char *
 word_of_levels(const FavAttachment *attachment, const char *word)
 {
