@@ -499,8 +499,9 @@ fav_check_distribution(const FavAttachment *attachment)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is kept by Citus in several copies", source),
 				 errdetail("Nothing compares the filters of a sink, so that copies might differ."),
-				 errhint("Distribute it by its key with create_distributed_table, while"
-						 " citus.shard_replication_factor is 1.")));
+				 errhint("Take it out of Citus with undistribute_table, and distribute it by its key"
+						 " with create_distributed_table, while citus.shard_replication_factor is"
+						 " 1.")));
 	if (distribution.method == 'h' && attachment->share > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -572,21 +573,6 @@ fav_prepare_transaction(void)
 	fav_set_option("plan_cache_mode", "auto");
 }
 
-/* Maintenance is a matter of each shard. */
-void
-fav_refuse_distributed(Oid source, Oid function)
-{
-	if (fav_is_spread(source))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
-				 errhint("Call the function for each shard: SELECT * FROM"
-						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s.%s('%%s')$$).",
-						 quote_literal_cstr(fav_relation_name(source)),
-						 quote_identifier(get_namespace_name(get_func_namespace(function))),
-						 quote_identifier(get_func_name(function)))));
-}
-
 /* Text that goes through the format() of run_command_on_placements. */
 static const char *
 escape_percent(const char *text)
@@ -601,6 +587,22 @@ escape_percent(const char *text)
 		appendStringInfoChar(&escaped, *text);
 	}
 	return escaped.data;
+}
+
+/* Maintenance is a matter of each shard. */
+void
+fav_refuse_distributed(Oid source, Oid function)
+{
+	if (fav_is_spread(source))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
+				 errhint("Call the function for each shard: SELECT * FROM"
+						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s.%s(%%L)$$).",
+						 quote_literal_cstr(fav_relation_name(source)),
+						 escape_percent(quote_identifier(
+							get_namespace_name(get_func_namespace(function)))),
+						 quote_identifier(get_func_name(function)))));
 }
 
 /*

@@ -522,6 +522,9 @@ raise_not_complete(const FavAttachment *attachment)
 /*
  * Citus keeps the filters elsewhere, and an empty table here.  It chooses the
  * nodes of a query before the planner expands calls, so the expansion would read the empty one.
+ *
+ * The sub-select of the hint has columns of other names than the view: a column of the query
+ * that is written in it without its table may be called like one of the view.
  */
 static void
 refuse_spread(Oid schema, Oid levels)
@@ -543,11 +546,9 @@ refuse_spread(Oid schema, Oid levels)
 			 !OidIsValid(view) || !OidIsValid(definition.source) ?
 			 (fav_has_log(levels) ? errhint("%s", fav_hint_to_copy(levels)) :
 			  errhint("Call fav_detach, then fav_attach.")) :
-			 errhint("Use COALESCE(%s.fav_contains((SELECT f.%s FROM %s f WHERE f.%s = %s), ...%s),"
-					 " false).", fav, quote_identifier(get_attname(view, 2, false)),
-					 fav_relation_name(view),
-					 quote_identifier(get_attname(levels, FAV_LEVELS_KEY, false)), key,
-					 definition.share == 0 ? "" : ", ...")));
+			 errhint("Use COALESCE(%s.fav_contains((SELECT fav_filter FROM %s AS fav_view"
+					 " (fav_key, fav_filter) WHERE fav_key = %s), ...%s), false).", fav,
+					 fav_relation_name(view), key, definition.share == 0 ? "" : ", ...")));
 }
 
 /* The function was made for columns of other types. */
