@@ -523,6 +523,24 @@ fav_check_distribution(const FavAttachment *attachment)
 }
 
 /*
+ * On a new node Citus makes tables in the order of their dependencies, and otherwise in no order.
+ * The default that names the source must find it, but Citus does not look at what defaults depend
+ * on.  It does look at indexes, so the primary key, which is the only one, depends on the source.
+ */
+static void
+make_source_first(const FavAttachment *attachment)
+{
+	Relation	levels = table_open(attachment->levels, NoLock);
+	ObjectAddress source;
+	ObjectAddress key;
+
+	ObjectAddressSet(source, RelationRelationId, attachment->source);
+	ObjectAddressSet(key, RelationRelationId, linitial_oid(RelationGetIndexList(levels)));
+	table_close(levels, NoLock);
+	recordDependencyOn(&key, &source, DEPENDENCY_NORMAL);
+}
+
+/*
  * Spread a new levels table as its source is.  As the owner.  The key may be called like a
  * placeholder of fav_query.
  */
@@ -533,8 +551,10 @@ fav_distribute_levels(const FavAttachment *attachment, const char *key_name)
 	const char *source = quote_literal_cstr(fav_relation_name(attachment->source));
 	Distribution distribution;
 
-	if (!read_distribution(attachment->source, &distribution) ||
-		fav_is_spread(attachment->levels))
+	if (!read_distribution(attachment->source, &distribution))
+		return;
+	make_source_first(attachment);
+	if (fav_is_spread(attachment->levels))
 		return;
 	if (distribution.replication == 't')
 		fav_run(psprintf("SELECT pg_catalog.create_reference_table(%s::pg_catalog.regclass)",
