@@ -499,9 +499,9 @@ fav_check_distribution(const FavAttachment *attachment)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is kept by Citus in several copies", source),
 				 errdetail("Nothing compares the filters of a sink, so that copies might differ."),
-				 errhint("Take it out of Citus with undistribute_table, and distribute it by its key"
-						 " with create_distributed_table, while citus.shard_replication_factor is"
-						 " 1.")));
+				 errhint("Take it out of Citus with undistribute_table, and distribute it by its"
+						 " key with create_distributed_table, while"
+						 " citus.shard_replication_factor is 1.")));
 	if (distribution.method == 'h' && attachment->share > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
