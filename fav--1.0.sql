@@ -841,10 +841,10 @@ CREATE FUNCTION fav_has(levels regclass, pair record, exact boolean, complete bo
 COMMENT ON FUNCTION fav_has(regclass, record, boolean, boolean) IS
 	'implementation of the functions ..._has';
 
-CREATE FUNCTION fav_may_have(found boolean, since xid) RETURNS boolean
+CREATE FUNCTION fav_may_have(found boolean, since xid, source regclass) RETURNS boolean
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE SUPPORT fav_support;
-COMMENT ON FUNCTION fav_may_have(boolean, xid) IS
-	'what the filter reports; true in a snapshot that is older than the filters';
+COMMENT ON FUNCTION fav_may_have(boolean, xid, regclass) IS
+	'what the filter reports; true where the filters may be older than the source';
 
 CREATE FUNCTION fav_refuse_write() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C;

@@ -155,20 +155,23 @@ BEGIN
 		(section || ', WAL', variant, size, contender, (pg_current_wal_insert_lsn() - wal) / (n * rows)::float8);
 END $$;
 
--- What users have seen: rows, sinks with and without keep; loaded page by page, as users do.
+-- What users have seen: rows, sinks with and without keep; loaded page by page, as users do.  A sink
+-- now and then writes much at once, so users have 0.7 to 1.4 times n elements, the middle one has n.
+CREATE FUNCTION pages_seen(u int, users int, n int) RETURNS int LANGUAGE sql IMMUTABLE AS $$SELECT (n / 50 * 2 ^ ((u - (users + 1) / 2.0) / users))::int$$;
 CREATE PROCEDURE load_seen(users int, n int) LANGUAGE plpgsql AS $$
 DECLARE
 	t text;
 BEGIN
 	SET LOCAL client_min_messages = error;
-	DROP TABLE IF EXISTS seen_rows, seen, seen_keep, seen_rows_fav_levels, seen_fav_levels, seen_keep_fav_levels CASCADE;
+	DROP TABLE IF EXISTS seen_rows, seen, seen_keep, seen_rows_fav_levels, seen_fav_levels, seen_keep_fav_levels, seen_saved, seen_keep_saved CASCADE;
 	FOREACH t IN ARRAY '{seen_rows,seen,seen_keep}'::text[] LOOP
 		EXECUTE format('CREATE TABLE %I (user_id bigint, post_id bigint, PRIMARY KEY (user_id, post_id))', t);
 	END LOOP;
 	PERFORM fav_sink('seen', 'user_id', 'post_id'), fav_sink('seen_keep', 'user_id', 'post_id', keep => '30 days');
-	INSERT INTO seen_rows SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(1::bigint, users) u, generate_series(1, n) p;
-	FOR page IN 0 .. n / 50 - 1 LOOP
+	INSERT INTO seen_rows SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(1, users) u, generate_series(1::bigint, 50 * pages_seen(u, users, n)) p;
+	FOR page IN 0 .. pages_seen(users, users, n) - 1 LOOP
 		FOR u IN 1 .. users LOOP
+			CONTINUE WHEN page >= pages_seen(u, users, n);
 			INSERT INTO seen SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(page * 50 + 1::bigint, page * 50 + 50) p;
 			INSERT INTO seen_keep SELECT u, scattered(-1000000000 - p * 1000 - u) FROM generate_series(page * 50 + 1::bigint, page * 50 + 50) p;
 		END LOOP;

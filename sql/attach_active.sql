@@ -60,6 +60,33 @@ SELECT * FROM state('yard.pairs');
 DROP TABLE yard.pairs CASCADE;
 DROP TABLE yard.pairs_fav_levels CASCADE;
 
+-- A rule of the levels table replaces what writes it
+CREATE TABLE ruled (k int, e int, PRIMARY KEY (k, e));
+INSERT INTO ruled VALUES (1, 1);
+SELECT fav_attach('ruled', 'k', 'e');
+CREATE RULE nothing AS ON UPDATE TO ruled_fav_levels DO INSTEAD NOTHING;
+SELECT is_active('ruled');
+INSERT INTO ruled VALUES (1, 2);
+DROP RULE nothing ON ruled_fav_levels;
+SELECT is_active('ruled');
+SELECT fav_detach('ruled');
+DROP TABLE ruled;
+
+-- The source has a name so long that those of the other objects are cut: levels table first, then the rest
+CREATE TABLE yard.a234567890b234567890c234567890d234567890e234567890f234567890abc (k int, e int, PRIMARY KEY (k, e));
+SELECT oid::regclass AS long FROM pg_class WHERE relname LIKE 'a234567890b%abc' \gset
+SELECT fav_attach(:'long', 'k', 'e') AS has \gset
+ALTER TABLE :long OWNER TO fav_new;
+SELECT levels FROM fav_attachments WHERE source = :'long'::regclass \gset
+ALTER TABLE :levels OWNER TO fav_new;
+SELECT fav_detach(:'long');
+ALTER FUNCTION :has OWNER TO fav_new;
+SELECT fav_detach(:'long');
+ALTER VIEW yard.a234567890b234567890c234567890d234567890e234567890f23456789_fav OWNER TO fav_new;
+SELECT * FROM state(:'long');
+SELECT fav_detach(:'long');
+DROP TABLE :long;
+
 -- A partition leaves.  Its pairs are still in the filters until they are rebuilt.
 CREATE TABLE parts (k int, e int) PARTITION BY RANGE (e);
 CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (e);
@@ -94,6 +121,14 @@ CALL fav_build('parts', rebuild => true);
 SELECT * FROM state('parts');
 INSERT INTO low VALUES (1, 3);
 DROP TABLE low;
+-- one that is emptied outside, and comes back
+CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10);
+CALL fav_build('parts', rebuild => true);
+INSERT INTO parts VALUES (1, 4), (1, 14);
+ALTER TABLE parts DETACH PARTITION low;
+TRUNCATE low;
+ALTER TABLE parts ATTACH PARTITION low FOR VALUES FROM (0) TO (10);
+SELECT * FROM state('parts');
 -- a child
 CREATE TABLE family (k int, e int, PRIMARY KEY (k, e));
 CREATE TABLE child (PRIMARY KEY (k, e)) INHERITS (family);

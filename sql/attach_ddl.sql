@@ -334,6 +334,29 @@ INSERT INTO pairs_1 VALUES (1, 2);
 COMMIT;
 SELECT * FROM missing_and_stale('pairs');
 
+-- New filters take the place of the old ones, again and again.  Their triggers keep the names that
+-- they were made with, on partitions of later days, too
+CREATE PROCEDURE replace_filters(rate float8) LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM fav_attach('pairs', 'k', 'e', rate, name => 'pairs_new');
+	PERFORM fav_detach('pairs', 'pairs');
+	ALTER FUNCTION pairs_new_has RENAME TO pairs_has;
+	ALTER VIEW pairs_new_fav RENAME TO pairs_fav;
+	ALTER TABLE pairs_new_fav_levels RENAME TO pairs_fav_levels;
+END $$;
+CALL replace_filters(0.02);
+CALL replace_filters(0.03);
+CREATE TABLE pairs_2 PARTITION OF pairs FOR VALUES FROM (10) TO (20);
+CALL replace_filters(0.04);
+CALL replace_filters(0.05);
+SELECT has, error_rate, complete, active FROM fav_attachments;
+SELECT tgrelid::regclass, count(*) FROM pg_trigger WHERE tgname ~ 'fav' GROUP BY tgrelid ORDER BY 1;
+INSERT INTO pairs VALUES (1, 3), (11, 1);
+DELETE FROM pairs_1 WHERE e = 1;
+SELECT pairs_has(1, 3), pairs_has(11, 1), pairs_has(1, 1);
+SELECT * FROM missing_and_stale('pairs');
+DROP PROCEDURE replace_filters;
+
 SELECT fav_detach('pairs');
 DROP TABLE pairs;
 DROP FUNCTION missing_and_stale, attempt;

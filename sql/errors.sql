@@ -95,7 +95,7 @@ SELECT spoilt(small, 48, '\x000000000000f87f') FROM good;
 SELECT spoilt(small, 48, '\x000000000000f07f') FROM good;
 -- counts
 SELECT spoilt(small, 3, '\x21') FROM good;
-SELECT spoilt(small, 4, '\x8100') FROM good;
+SELECT spoilt(small, 4, '\xfb00') FROM good;
 SELECT spoilt(small, 4, '\x0300') FROM good;
 SELECT spoilt(small, 4, '\x0100') FROM good;
 SELECT spoilt(small, 56, '\x01') FROM good;

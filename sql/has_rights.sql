@@ -82,7 +82,9 @@ SELECT fav_attach('shop.pairs', 'k', 'e', build => false);
 RESET client_min_messages;
 RESET ROLE;
 TABLE shop.rights;
+-- also those who got SELECT on the source meanwhile
 SET ROLE fav_keeper;
+GRANT SELECT ON shop.pairs TO fav_columns;
 CALL fav_build('shop.pairs');
 RESET ROLE;
 TABLE shop.rights;
@@ -132,6 +134,14 @@ EXECUTE ask(1);
 SELECT ask(1, 1), ask(1, 2), ask_volatile(1);
 RESET ROLE;
 RESET plan_cache_mode;
+-- Filters that policies hide are no answer.
+SET ROLE fav_keeper;
+ALTER TABLE shop.pairs_fav_levels ENABLE ROW LEVEL SECURITY;
+SELECT shop.pairs_has(1, 1), shop.pairs_has(1, 9);
+SET ROLE fav_app;
+SELECT shop.pairs_has(1, 1);
+RESET ROLE;
+ALTER TABLE shop.pairs_fav_levels DISABLE ROW LEVEL SECURITY;
 -- forced on the owner, whose answers follow them, too, while the filters have all pairs
 SET ROLE fav_keeper;
 ALTER TABLE shop.pairs FORCE ROW LEVEL SECURITY;
@@ -142,6 +152,26 @@ ALTER TABLE shop.pairs NO FORCE ROW LEVEL SECURITY;
 SELECT missing, stale FROM fav_verify('shop.pairs');
 INSERT INTO shop.pairs VALUES (1, 4);
 SELECT shop.pairs_has(1, 4);
+
+-- Policies of the levels table hide filters: nobody is told that their elements are absent
+SET ROLE fav_app;
+PREPARE asked AS SELECT shop.pairs_has(1, 1);
+EXECUTE asked;
+SET ROLE fav_keeper;
+ALTER TABLE shop.pairs_fav_levels ENABLE ROW LEVEL SECURITY;
+SELECT shop.pairs_has(1, 1), active FROM fav_attachments;
+SET ROLE fav_app;
+SELECT attempt('EXECUTE asked');
+SET ROLE fav_keeper;
+ALTER TABLE shop.pairs_fav_levels FORCE ROW LEVEL SECURITY;
+CREATE POLICY everything ON shop.pairs_fav_levels USING (true);
+RESET ROLE;
+SELECT role, has FROM try_all();
+SELECT shop.pairs_has(1, 1);
+SET ROLE fav_keeper;
+INSERT INTO shop.pairs VALUES (1, 5), (5, 5);
+ALTER TABLE shop.pairs_fav_levels DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
+SELECT shop.pairs_has(1, 5), shop.pairs_has(5, 5), active FROM fav_attachments;
 
 -- A sink has no rows to read: its filters are for those who may read it
 SELECT fav_detach('shop.pairs');
@@ -173,6 +203,13 @@ RESET client_min_messages;
 RESET ROLE;
 SELECT r.rolname, string_agg(p.proname, ' ' ORDER BY p.proname COLLATE "C") FILTER (WHERE has_function_privilege(r.oid, p.oid, 'EXECUTE')) FROM pg_roles r, pg_proc p
 WHERE r.rolname IN ('fav_app', 'fav_columns', 'fav_nobody', 'fav_reader') AND p.proname IN ('pairs_has', 'told_has', 'told_add', 'told_remove') GROUP BY r.rolname ORDER BY r.rolname COLLATE "C";
+SET ROLE fav_keeper;
+SET client_min_messages = warning;
+SELECT fav_attach('shop.pairs', 'k', 'e', name => 'late', build => false);
+RESET client_min_messages;
+GRANT SELECT ON shop.pairs TO fav_app;
+CALL fav_build('shop.pairs', 'late');
+SELECT r.rolname, has_function_privilege(r.oid, 'shop.late_has(bigint, bigint)', 'EXECUTE') FROM pg_roles r WHERE r.rolname IN ('fav_app', 'fav_columns') ORDER BY 1;
 SET ROLE fav_columns;
 SELECT shop.told_add(1, '{1,2,1}');
 SET ROLE fav_reader;
@@ -183,6 +220,7 @@ SET client_min_messages = warning;
 DROP SCHEMA shop CASCADE;
 RESET client_min_messages;
 DEALLOCATE ask;
+DEALLOCATE asked;
 DROP FUNCTION attempt, try_all, ask, ask_volatile;
 DROP OWNED BY fav_keeper, fav_app, fav_reader, fav_columns, fav_nobody;
 DROP ROLE fav_keeper, fav_app, fav_reader, fav_columns, fav_nobody;

@@ -164,6 +164,13 @@ END $$;
 SELECT base = '\x01' AS base, middle = '\x01' AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 1;
 SELECT found(1, 1, 30000), found(1, 100001, 200000) BETWEEN 50 AND 1000 AS within_rate;
 SELECT abs(fav_count(filter) - 30000) < 600 AS counted FROM seen_fav WHERE user_id = 1;
+-- 250 elements are exact, and their value is one like any other
+INSERT INTO seen SELECT 250, n FROM generate_series(1, 250) n;
+SELECT base = '\x01' AS base, middle = '\x01' AS middle, log1 IS NULL AS log FROM seen_fav_levels WHERE user_id = 250;
+SELECT found(250, 1, 250), found(250, 251, 100000);
+SELECT count(*) FILTER (WHERE fav_contains(edited, n)), bool_or(fav_contains(edited, n) AND n = 250) AS removed
+	FROM (SELECT fav_add(fav_del(filter, 250), ARRAY(SELECT generate_series(1001, 1100))) AS edited FROM seen_fav WHERE user_id = 250) f, generate_series(1, 250) n;
+DELETE FROM seen_fav_levels WHERE user_id = 250;
 -- what is there is not added again and again
 DO $$
 BEGIN

@@ -213,14 +213,14 @@ UPDATE mine_fav_levels SET recent = fav_add(NULL, ARRAY(SELECT generate_series(1
 INSERT INTO mine VALUES (1, 7);
 UPDATE mine_fav_levels SET recent = DEFAULT, log1 = '\x010203';
 INSERT INTO mine VALUES (1, 8);
-INSERT INTO mine SELECT 1, generate_series(1, 200);
+INSERT INTO mine SELECT 1, generate_series(1, 300);
 UPDATE mine_fav_levels SET log1 = '\xffffffff00';
-INSERT INTO mine SELECT 1, generate_series(1, 200);
+INSERT INTO mine SELECT 1, generate_series(1, 300);
 UPDATE mine_fav_levels SET log1 = '\x0100000000';
-INSERT INTO mine SELECT 1, generate_series(1, 200);
+INSERT INTO mine SELECT 1, generate_series(1, 300);
 UPDATE mine_fav_levels SET log1 = NULL;
-INSERT INTO mine SELECT 1, generate_series(1, 200);
-SELECT count(*) FROM mine_fav, generate_series(1, 200) n WHERE fav_contains(filter, n);
+INSERT INTO mine SELECT 1, generate_series(1, 300);
+SELECT count(*) FROM mine_fav, generate_series(1, 300) n WHERE fav_contains(filter, n);
 
 DROP TABLE seen, seen_fav_levels, mine, mine_fav_levels, faint, faint_fav_levels, forged, users, parts, general, generated CASCADE;
 DROP DOMAIN even;

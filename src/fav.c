@@ -5,10 +5,15 @@
  */
 #include "fav.h"
 
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "core/sizing.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
 PG_MODULE_MAGIC;
@@ -96,17 +101,12 @@ fav_check_params(const FavParams *params)
 {
 	FavSlice	first;
 
-	if (!(params->error_rate > 0.0 && params->error_rate <= FAV_MAX_ERROR_RATE))
+	if (!(params->error_rate >= FAV_MIN_ERROR_RATE && params->error_rate <= FAV_MAX_ERROR_RATE))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("error_rate %g is out of range", params->error_rate),
-				 errdetail("The error rate must be above 0 and at most %g.", FAV_MAX_ERROR_RATE)));
-	if (params->error_rate < FAV_MIN_ERROR_RATE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("error_rate %g is out of range", params->error_rate),
-				 errdetail("The smallest error rate that a filter can keep while it grows is %g.",
-						   FAV_MIN_ERROR_RATE)));
+				 errdetail("The error rate must be between %g and %g.", FAV_MIN_ERROR_RATE,
+						   FAV_MAX_ERROR_RATE)));
 
 	/* an element takes at most 4 bytes, so a small capacity always fits */
 	if (params->capacity > 1000000 &&
@@ -130,6 +130,27 @@ fav_aggregate_context(FunctionCallInfo fcinfo)
 	if (!AggCheckCallContext(fcinfo, &context))
 		elog(ERROR, "aggregate function called in non-aggregate context");
 	return context;
+}
+
+Oid
+fav_schema_of_function(FunctionCallInfo fcinfo)
+{
+	return get_func_namespace(fcinfo->flinfo->fn_oid);
+}
+
+Oid
+fav_find_type(Oid schema, const char *name)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+						   ObjectIdGetDatum(schema));
+}
+
+Oid
+fav_find_function(Oid schema, const char *name, int nargs, const Oid *types)
+{
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+						   PointerGetDatum(buildoidvector(types, nargs)),
+						   ObjectIdGetDatum(schema));
 }
 
 /* The rows of the result are yet to be put into setResult. */

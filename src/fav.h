@@ -66,6 +66,13 @@ typedef struct SupportRequestModifyInPlace
 #define fav_local_transaction() (MyProc->lxid)
 #endif
 
+/* Does this transaction hold this lock?  With storage/lock.h. */
+#if PG_VERSION_NUM >= 170000
+#define fav_is_lock_held(tag, mode) LockHeldByMe(tag, mode, false)
+#else
+#define fav_is_lock_held(tag, mode) LockHeldByMe(tag, mode)
+#endif
+
 /* Since 19 a tuple descriptor has to be finished. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(descriptor) ((void) (descriptor))
@@ -90,6 +97,13 @@ typedef struct SupportRequestModifyInPlace
 #define FAV_SUB_SELECTS_GROUP	false
 #endif
 
+/* VARATT_EXTERNAL_IS_COMPRESSED compares signed and unsigned numbers before 19. */
+static inline bool
+fav_is_compressed(struct varatt_external pointer)
+{
+	return VARATT_EXTERNAL_GET_EXTSIZE(pointer) < (uint32) (pointer.va_rawsize - VARHDRSZ);
+}
+
 /* The number of elements that a long loop handles between two checks for interrupts. */
 #define FAV_INTERRUPT_EVERY		4096
 
@@ -110,6 +124,15 @@ pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
 extern MemoryContext fav_aggregate_context(FunctionCallInfo fcinfo);
+
+/*
+ * The schema of the extension, which is that of the function that is being called; a type there,
+ * and a function with exactly these argument types, because anybody may add overloads.  InvalidOid
+ * if there is none.
+ */
+extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
+extern Oid	fav_find_type(Oid schema, const char *name);
+extern Oid	fav_find_function(Oid schema, const char *name, int nargs, const Oid *types);
 
 /* Begin the result of a function that returns rows. */
 extern ReturnSetInfo *fav_return_rows(FunctionCallInfo fcinfo);

@@ -131,7 +131,7 @@ static void
 load_first(FavReader *reader)
 {
 	/* blocks of a compressed value cannot be fetched alone */
-	if (VARATT_EXTERNAL_IS_COMPRESSED(reader->pointer) ||
+	if (fav_is_compressed(reader->pointer) ||
 		value_size(reader) <= SMALL_VALUE)
 		load_whole(reader);
 	else
@@ -141,6 +141,9 @@ load_first(FavReader *reader)
 
 		MemoryContextSwitchTo(old);
 		open_bytes(reader, head, value_size(reader));
+
+		/* a block of each slice may cost more than the whole value */
+		fav_reader_expect(reader, 1);
 	}
 }
 
@@ -167,7 +170,7 @@ fav_copy_blocks(struct varlena *attribute, const FavSlice *slice, uint32_t regio
 		return;
 	}
 	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
-	if (VARATT_EXTERNAL_IS_COMPRESSED(pointer))
+	if (fav_is_compressed(pointer))
 	{
 		struct varlena *bytes = detoast_attr_slice(attribute, (int32) slice->offset,
 												   (int32) length);

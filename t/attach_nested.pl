@@ -178,6 +178,7 @@ foreach my $s (@sources)
 	my $absent = $s{unique} ? "NOT EXISTS (SELECT FROM $s x WHERE x.k = \$1 AND x.e = \$2)" : 'true';
 	my $distinct = $s{unique} ? 'DISTINCT' : '';
 	my $is_null = $s{nulls} ? 'random() < 0.02' : 'false';
+	my $shared_check = $share{$s} ? " OR ${s}_shared_has(\$1, \$2) <> ${s}_has(\$1, \$2)" : '';
 
 	$schema .= qq{
 CREATE FUNCTION ${s}_k(int) RETURNS $s{key} LANGUAGE sql IMMUTABLE AS \$\$ SELECT $in_sql{$s{key}} \$\$;
@@ -204,6 +205,14 @@ CREATE FUNCTION ${s}_moves(a int, n int) RETURNS TABLE (old $s{element}, new $s{
 	JOIN (SELECT e, row_number() OVER (ORDER BY random()) AS i
 		FROM (SELECT k, e FROM ${s}_domain WHERE k = ${s}_k(a) EXCEPT SELECT k, e FROM $s) y WHERE $refers) y USING (i)
 	WHERE i <= n \$\$;
+
+-- <name>_has is EXISTS also while a statement is running.
+CREATE FUNCTION ${s}_check($s{key}, $s{element}) RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	IF ${s}_has(\$1, \$2) <> EXISTS (SELECT FROM $s x WHERE x.k = \$1 AND x.e = \$2)$shared_check THEN
+		RAISE EXCEPTION '${s}_has is wrong: % %', \$1, \$2 USING ERRCODE = 'XX000';
+	END IF;
+END \$\$;
 
 -- No constraint stands against a new row with this pair.
 CREATE FUNCTION ${s}_new($s{key}, $s{element}) RETURNS boolean LANGUAGE sql AS \$\$
@@ -434,6 +443,10 @@ CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS \$\$
 DECLARE
 	chance float8 := current_setting('meddle.chance')::float8 / pg_trigger_depth();
 BEGIN
+	IF chance > 0 AND TG_LEVEL = 'ROW' AND TG_ARGV[1] IS NULL AND random() < 0.2 THEN
+		IF TG_OP <> 'DELETE' THEN EXECUTE format('SELECT %s_check(\$1, \$2)', TG_ARGV[0]) USING NEW.k, NEW.e; END IF;
+		IF TG_OP <> 'INSERT' THEN EXECUTE format('SELECT %s_check(\$1, \$2)', TG_ARGV[0]) USING OLD.k, OLD.e; END IF;
+	END IF;
 	IF TG_LEVEL = 'STATEMENT' THEN chance := sqrt(chance) / 3; END IF;
 	IF random() < chance AND pg_trigger_depth() <= 4 THEN
 		PERFORM nested(TG_ARGV[0], CASE WHEN random() < 0.1 THEN 150 ELSE 3 END);

@@ -25,12 +25,15 @@ export class FavError extends Error {
   }
 }
 
+/** As SQL reads it: a hyphen may follow each group of four digits, and braces may be around. */
+const uuidText = /^(\{?)(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}(\}?)$/i
+
 /** A uuid for a filter that has no kind yet.  (A filter of uuids reads text as a uuid.) */
 export class Uuid {
   constructor(text) {
-    const digits = typeof text === 'string' ? text.replaceAll('-', '') : ''
-    if (!/^[0-9a-f]{32}$/i.test(digits)) throw new FavError('BAD_ELEMENT', `invalid uuid: "${text}"`)
-    this.bytes = Uint8Array.from(digits.match(/../g), pair => parseInt(pair, 16))
+    const match = typeof text === 'string' && uuidText.exec(text)
+    if (!match || match[1].length !== match[2].length) throw new FavError('BAD_ELEMENT', `invalid uuid: "${String(text)}"`)
+    this.bytes = Uint8Array.from(text.match(/[0-9a-f]{2}/gi), pair => parseInt(pair, 16))
     Object.freeze(this)
   }
 }
@@ -147,7 +150,7 @@ export class Fav {
   /** The bytes of the filter, for `Fav.open` or `$1::bytea::fav`. */
   bytes() {
     const size = this.#check(this.#wasm.write())
-    const at = this.#wasm.written_at()
+    const at = this.#wasm.written_at() >>> 0
     return this.#memory().slice(at, at + size)
   }
 

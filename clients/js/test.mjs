@@ -108,7 +108,15 @@ async function testElements() {
     await raises('BAD_ELEMENT', `has ${String(id)}`, () => fav.has(id))
   await raises('BAD_ELEMENT', 'add', () => fav.add(4, 2 ** 53))
   await raises('BAD_ELEMENT', 'text', () => fav.add('four'))
-  await raises('BAD_ELEMENT', 'uuid', () => new Uuid('0'))
+  const uuid = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'
+  const sameUuid = [uuid.toUpperCase(), uuid.replaceAll('-', ''), `{${uuid}}`, 'a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11', '{A0eebc999c0b4ef8-bb6d6bb9bd380a11}']
+  const uuids = await Fav.from([new Uuid(uuid)])
+  test(sameUuid.every(text => uuids.has(text) && uuids.has(new Uuid(text))), 'uuids as SQL reads them')
+  for (const text of ['0', '', '{}', `${uuid}-`, `-${uuid}`, `{${uuid}`, `${uuid}}`, ` ${uuid}`, `${uuid}\n`, uuid.replace('-', '--'), 'a0-eebc999c0b4ef8bb6d6bb9bd380a11', `${uuid}0`, uuid.replace('a', 'g')]) {
+    await raises('BAD_ELEMENT', `text ${text}`, () => uuids.has(text))
+    await raises('BAD_ELEMENT', `Uuid ${text}`, () => new Uuid(text))
+  }
+  for (const text of [undefined, null, 5, Symbol('u'), {}]) await raises('BAD_ELEMENT', `Uuid ${String(text)}`, () => new Uuid(text))
   await raises('OTHER_KIND', 'a uuid asked of integers', () => fav.has(new Uuid('0'.repeat(32))))
   test(fav.has('2') && fav.has(2) && fav.has(2n) && !fav.has('4') && !fav.has(-0), 'text is converted')
   test(fav.count === 3, 'what fails changes nothing')
@@ -192,6 +200,8 @@ if (globalThis.process?.argv[1]?.endsWith('test.mjs')) {
   const { files: shipped } = JSON.parse(readFileSync(new URL('package.json', import.meta.url)))
   const size = [...shipped, 'package.json', 'README.md'].reduce((sum, name) => sum + readFileSync(new URL(name, import.meta.url)).length, 0)
   test(size <= 60000, `the package has ${size} bytes`)
+  const license = readFileSync(new URL('LICENSE', import.meta.url), 'utf8')
+  test(license.startsWith(readFileSync(new URL('LICENSE', root), 'utf8').trim()), 'the package has the license of the repository')
   const result = await run(readFileSync(new URL('expected/golden.out', root), 'utf8'), files)
   console.log(result)
   process.exitCode = failed > 0 ? 1 : 0

@@ -200,7 +200,7 @@ fav_agg_serialize(PG_FUNCTION_ARGS)
 	bytea	   *result;
 
 	fav_aggregate_context(fcinfo);
-	fav_hashset_settle(&state->set);
+	fav_hashset_sort(&state->set);
 	size = VARHDRSZ + fav_state_size(state);
 	if (size > MaxAllocSize - TUPLE_OVERHEAD)
 		ereport(ERROR,
@@ -244,7 +244,7 @@ build(FavAggState *state, FavParams params, FavEditor *editor)
 {
 	size_t		count;
 
-	fav_hashset_settle(&state->set);
+	fav_hashset_sort(&state->set);
 	count = state->set.count;
 	if (params.capacity == 0)
 		params.capacity = count > FAV_RECENT_MAX ? count : FAV_DEFAULT_CAPACITY;

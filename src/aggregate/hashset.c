@@ -214,7 +214,7 @@ merge(FavHashSet *set, const uint64 *hashes, size_t count)
 }
 
 void
-fav_hashset_settle(FavHashSet *set)
+fav_hashset_sort(FavHashSet *set)
 {
 	size_t		count = set->count - set->sorted;
 	uint64	   *tail = set->hashes + set->sorted;
@@ -233,7 +233,7 @@ fav_hashset_settle(FavHashSet *set)
 void
 fav_hashset_grow(FavHashSet *set)
 {
-	fav_hashset_settle(set);
+	fav_hashset_sort(set);
 	if (set->count > set->capacity - set->capacity / 3)
 		set_capacity(set, set->count + (set->count <= SMALL_SET ? set->count : set->count / 2));
 }
@@ -253,7 +253,7 @@ fav_hashset_unite(FavHashSet *set, const uint64 *hashes, size_t count)
 		}
 		return;
 	}
-	fav_hashset_settle(set);
+	fav_hashset_sort(set);
 	fav_hashset_reserve(set, count);
 	merge(set, hashes, count);
 }
@@ -284,7 +284,7 @@ fav_state_init(FavAggState *state, const FavParams *params, MemoryContext contex
 void
 fav_state_unite(FavAggState *state, FavAggState *other)
 {
-	fav_hashset_settle(&other->set);
+	fav_hashset_sort(&other->set);
 	fav_hashset_unite(&state->set, other->set.hashes, other->set.count);
 }
 

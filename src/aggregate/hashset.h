@@ -8,11 +8,11 @@
 
 #include "fav.h"
 
-/* A hash may be added any number of times.  Settle the set before reading it. */
+/* A hash may be added any number of times.  Sort the set before reading it. */
 typedef struct FavHashSet
 {
 	uint64	   *hashes;
-	size_t		count;			/* all hashes; once the set is settled, the distinct ones */
+	size_t		count;			/* all hashes; once the set is sorted, the distinct ones */
 	size_t		sorted;			/* length of the prefix that is ascending and unique */
 	size_t		capacity;
 } FavHashSet;
@@ -27,7 +27,7 @@ extern void fav_hashset_reserve(FavHashSet *set, size_t count);
 extern void fav_hashset_grow(FavHashSet *set);
 
 /* Sort the hashes and remove duplicates. */
-extern void fav_hashset_settle(FavHashSet *set);
+extern void fav_hashset_sort(FavHashSet *set);
 
 /* Add hashes that are ascending and unique. */
 extern void fav_hashset_unite(FavHashSet *set, const uint64 *hashes, size_t count);
@@ -65,13 +65,13 @@ typedef struct FavAggState
 /* Make a state without hashes.  All its memory comes from this context. */
 extern void fav_state_init(FavAggState *state, const FavParams *params, MemoryContext context);
 
-/* Add the hashes of another state.  Settles the other state. */
+/* Add the hashes of another state, which this sorts. */
 extern void fav_state_unite(FavAggState *state, FavAggState *other);
 
-/* The serialized size of a settled state. */
+/* The serialized size of a state whose set is sorted. */
 extern size_t fav_state_size(const FavAggState *state);
 
-/* Serialize a settled state.  Returns the end of its bytes. */
+/* Serialize such a state.  Returns the end of its bytes. */
 extern uint8_t *fav_state_write(const FavAggState *state, uint8_t *to);
 
 /*

@@ -155,7 +155,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	fav_aggregate_context(fcinfo);
 	if (state->has_exact)
 	{
-		fav_hashset_settle(&state->exact.set);
+		fav_hashset_sort(&state->exact.set);
 		size += fav_state_size(&state->exact);
 	}
 	for (i = 0; i < state->nfilters; i++)
@@ -275,7 +275,7 @@ fav_union_final(PG_FUNCTION_ARGS)
 	state = (UnionState *) PG_GETARG_POINTER(0);
 	set = &state->exact.set;
 	if (state->has_exact)
-		fav_hashset_settle(set);
+		fav_hashset_sort(set);
 	if (state->nfilters == 0)
 	{
 		if (!state->has_exact)

@@ -1,6 +1,6 @@
 /*
  * attach.c
- *		fav_attach and fav_detach.
+ *		fav_attach, fav_sink and fav_detach.
  */
 #include "attach/build.h"
 #include "attach/citus.h"
@@ -192,16 +192,21 @@ choose_names(Oid source, const char *name, Names *names)
 static void
 refuse_taken_relation(Oid namespace, const char *name)
 {
-	if (OidIsValid(get_relname_relid(name, namespace)))
+	Oid			taken = get_relname_relid(name, namespace);
+
+	if (OidIsValid(taken))
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_TABLE),
 				 errmsg("relation \"%s\" already exists", name),
+				 fav_has_log(taken) ?
+				 errhint("It has the filters of a sink. fav_detach or, if the sink is gone, DROP"
+						 " TABLE would destroy them, and nothing can build them again.") :
 				 errhint("Call fav_detach if these filters are attached, drop the table if it was"
-						 " left by a source that was dropped, or choose another name for the"
-						 " filters with name => '...'.")));
+						 " left by a source that was dropped, or, for fav_attach, choose another"
+						 " name for the filters with name => '...'.")));
 }
 
-/* What CREATE would say, with what to do about it. */
+/* The errors that CREATE would raise, with a hint. */
 static void
 check_names(Oid source, const Names *names)
 {
@@ -234,8 +239,8 @@ find_source(FunctionCallInfo fcinfo, FavAttachment *new)
 }
 
 /*
- * Are these filters attached already, in the same way?  Then only the form of the answer can be
- * another one.  InvalidOid if there are none of this name.
+ * If filters of this name are attached already, with the same parameters except `exact`, only
+ * replace their function.  InvalidOid if nothing was replaced.
  */
 static Oid
 change_exact(const FavAttachment *new, const Names *names, bool has_seed, bool exact)
@@ -336,7 +341,7 @@ fav_attach(PG_FUNCTION_ARGS)
 	PG_RETURN_OID(has.function);
 }
 
-/* Rows that are there would stay, and no filter would know them. */
+/* Rows that the table has already would stay, and would not be in any filter. */
 static void
 check_empty(const FavAttachment *attachment)
 {
@@ -380,7 +385,7 @@ tell_keep(const FavAttachment *attachment, const Interval *keep)
 															IntervalPGetDatum(keep))))));
 }
 
-/* Nothing else has what the filters of a sink have. */
+/* Warn that elements are lost: they are stored in the filters of a sink only. */
 static void
 tell_destroyed(const FavAttachment *attachment)
 {
@@ -404,7 +409,7 @@ tell_destroyed(const FavAttachment *attachment)
 						 " back.")));
 }
 
-/* The column that says when. */
+/* The column with the time of a row. */
 static void
 find_time(FavAttachment *attachment, const char *name)
 {
@@ -509,8 +514,8 @@ drop_remnants(Oid schema, Oid source)
 }
 
 /*
- * fav_detach(source, name).  The filters are dropped, too: the next write would make them wrong
- * without a sign of it.
+ * fav_detach(source, name).  The filters are dropped, too: without triggers they would miss the
+ * next write, and nobody would notice.
  */
 Datum
 fav_detach(PG_FUNCTION_ARGS)

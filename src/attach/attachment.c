@@ -6,14 +6,14 @@
  * an error; the view fav_attachments says that the attachment is not active.  Only catalogs
  * are read.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
@@ -21,7 +21,6 @@
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -35,8 +34,8 @@ attach_again(const FavAttachment *attachment)
 	return attachment->is_sink ? MEND_SINK : ATTACH_AGAIN;
 }
 
-static const FavObstacle *
-obstacle(const char *hint, char *message)
+const FavObstacle *
+fav_obstacle(const char *hint, char *message)
 {
 	FavObstacle *found = palloc(sizeof(FavObstacle));
 
@@ -63,14 +62,21 @@ name_of(Oid relation)
 	return name != NULL ? name : "(dropped)";
 }
 
-/* Is the relation the source, or a partition or child of it? */
+/*
+ * Is the relation the source, or a partition or child of it?  A partition whose detachment is
+ * pending is not: the source does not have its rows any more.
+ */
 bool
 fav_is_in_family(Oid relation, Oid source)
 {
-	return relation == source ||
-		(SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) &&
-		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) &&
-		 typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source)));
+	if (relation == source)
+		return true;
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
+		return false;
+	return get_rel_relispartition(relation) ?
+		list_member_oid(get_partition_ancestors(relation), source) :
+		typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source));
 }
 
 /*
@@ -81,24 +87,20 @@ List *
 fav_list_family(Oid source)
 {
 	List	   *family = list_make1_oid(source);
-	Relation	catalog = table_open(InheritsRelationId, AccessShareLock);
+	HeapTuple	row;
+	FavScan		scan;
 	int			i;
 
 	for (i = 0; i < list_length(family); i++)
 	{
-		ScanKeyData key;
-		SysScanDesc scan;
-		HeapTuple	tuple;
-
-		ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber, F_OIDEQ,
-					ObjectIdGetDatum(list_nth_oid(family, i)));
-		scan = systable_beginscan(catalog, InheritsParentIndexId, true, NULL, 1, &key);
-		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-			family = list_append_unique_oid(family,
-											((Form_pg_inherits) GETSTRUCT(tuple))->inhrelid);
-		systable_endscan(scan);
+		fav_begin_scan(&scan, InheritsRelationId, InheritsParentIndexId,
+					   Anum_pg_inherits_inhparent, list_nth_oid(family, i));
+		while (HeapTupleIsValid(row = fav_next_row(&scan)))
+			if (!((Form_pg_inherits) GETSTRUCT(row))->inhdetachpending)
+				family = list_append_unique_oid(family,
+												((Form_pg_inherits) GETSTRUCT(row))->inhrelid);
+		fav_end_scan(&scan);
 	}
-	table_close(catalog, AccessShareLock);
 	return family;
 }
 
@@ -143,7 +145,7 @@ fav_is_remnant(Oid schema, const FavTrigger *trigger)
 		 !fav_read_definition(schema, levels, &definition));
 }
 
-/* Such a trigger of a table; NULL if there is none. */
+/* A trigger of a table that names such filters; NULL if there is none. */
 const FavTrigger *
 fav_find_remnant(Oid schema, Oid source)
 {
@@ -199,7 +201,7 @@ fav_choose_levels(Oid schema, Oid source, const char *name)
  * Checks
  */
 
-/* What gives all of an attachment one owner. */
+/* A hint that gives all objects of an attachment one owner. */
 static const char *
 owner_hint(const FavAttachment *attachment, Oid relation)
 {
@@ -224,18 +226,18 @@ check_relation(const FavAttachment *attachment, Oid relation)
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
 		return NULL;
 	if (get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE)
-		return obstacle("Detach it, and attach filters on the server that has the rows.",
-						psprintf("table \"%s\" has rows of foreign table \"%s\" in it",
-								 name_of(source), name_of(relation)));
+		return fav_obstacle("Detach it, and attach filters on the server that has the rows.",
+							psprintf("table \"%s\" has rows of foreign table \"%s\" in it",
+									 name_of(source), name_of(relation)));
 	if (fav_owner_of(relation) != attachment->owner)
-		return obstacle(owner_hint(attachment, relation),
-						psprintf("tables \"%s\" and \"%s\" have different owners",
-								 name_of(source), name_of(relation)));
+		return fav_obstacle(owner_hint(attachment, relation),
+							psprintf("tables \"%s\" and \"%s\" have different owners",
+									 name_of(source), name_of(relation)));
 	if (get_rel_persistence(relation) != get_rel_persistence(attachment->levels))
-		return obstacle("All tables must be permanent, or all unlogged: use ALTER TABLE ... SET"
-						" LOGGED or SET UNLOGGED.",
-						psprintf("only one of tables \"%s\" and \"%s\" survives a crash",
-								 name_of(relation), name_of(attachment->levels)));
+		return fav_obstacle("All tables must be permanent, or all unlogged: use ALTER TABLE ... SET"
+							" LOGGED or SET UNLOGGED.",
+							psprintf("only one of tables \"%s\" and \"%s\" survives a crash",
+									 name_of(relation), name_of(attachment->levels)));
 	return NULL;
 }
 
@@ -247,9 +249,9 @@ check_generated(Oid relation, const FavColumn *column)
 
 	if (!fav_find_column(relation, NameStr(column->name), &own) || !own.is_generated)
 		return NULL;
-	return obstacle("Attach a column that is not generated.",
-					psprintf("column \"%s\" of table \"%s\" is generated", NameStr(own.name),
-							 name_of(relation)));
+	return fav_obstacle("Attach a column that is not generated.",
+						psprintf("column \"%s\" of table \"%s\" is generated", NameStr(own.name),
+								 name_of(relation)));
 }
 
 static const FavObstacle *
@@ -275,12 +277,10 @@ check_family(const FavAttachment *attachment)
 static bool
 is_fav_column(Oid relation, AttrNumber number, Oid schema)
 {
-	return get_atttype(relation, number) ==
-		GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("fav"),
-						ObjectIdGetDatum(schema));
+	return get_atttype(relation, number) == fav_find_type(schema, "fav");
 }
 
-/* Does the table have the log of a sink, whether it says whose or not? */
+/* Does the table have the log of a sink, even if it has lost its definition? */
 bool
 fav_has_log(Oid levels)
 {
@@ -292,7 +292,7 @@ fav_has_log(Oid levels)
 	return true;
 }
 
-/* For a sink that cannot be mended, because its tables are not what they were. */
+/* The hint for a sink whose tables have changed so much that only a copy saves the filters. */
 const char *
 fav_hint_to_copy(Oid levels)
 {
@@ -321,9 +321,9 @@ check_levels(const FavAttachment *attachment)
 			(!attachment->is_sink || fav_has_log(levels)))
 			return NULL;
 	}
-	return obstacle(attach_again(attachment),
-					psprintf("table \"%s\" does not have the columns of a levels table of"
-							 " table \"%s\"", name_of(levels), name_of(attachment->source)));
+	return fav_obstacle(attach_again(attachment),
+						psprintf("table \"%s\" does not have the columns of a levels table of"
+								 " table \"%s\"", name_of(levels), name_of(attachment->source)));
 }
 
 /*
@@ -350,35 +350,35 @@ find_columns(FavAttachment *attachment)
 		else if (trigger->when.key != first->when.key ||
 				 trigger->when.element != first->when.element ||
 				 trigger->when.at != first->when.at)
-			return obstacle("Drop the trigger that fav_attach did not make.",
-							psprintf("triggers \"%s\" and \"%s\" of table \"%s\" name different"
-									 " columns", NameStr(first->name), NameStr(trigger->name),
-									 name_of(source)));
+			return fav_obstacle("Drop the trigger that fav_attach did not make.",
+								psprintf("triggers \"%s\" and \"%s\" of table \"%s\" name different"
+										 " columns", NameStr(first->name), NameStr(trigger->name),
+										 name_of(source)));
 	}
 	key = first == NULL ? NULL : get_attname(source, first->when.key, true);
 	element = first == NULL ? NULL : get_attname(source, first->when.element, true);
 	if (key == NULL || element == NULL || !fav_find_column(source, key, &attachment->key) ||
 		!fav_find_column(source, element, &attachment->element))
-		return obstacle(attach_again(attachment),
-						psprintf("table \"%s\" has lost its row triggers for \"%s\"",
-								 name_of(source), name_of(attachment->levels)));
+		return fav_obstacle(attach_again(attachment),
+							psprintf("table \"%s\" has lost its row triggers for \"%s\"",
+									 name_of(source), name_of(attachment->levels)));
 	if (attachment->is_sink && first->when.at != InvalidAttrNumber &&
 		!fav_find_column(source, get_attname(source, first->when.at, false), &attachment->at))
-		return obstacle(attach_again(attachment),
-						psprintf("table \"%s\" has lost the column that says when",
-								 name_of(source)));
+		return fav_obstacle(attach_again(attachment),
+							psprintf("table \"%s\" has lost the column that says when",
+									 name_of(source)));
 	attachment->key_type = fav_key_type(attachment->key.type);
 	attachment->filter_key_type = attachment->share == 0 ? attachment->key_type :
 		fav_key_type(INT8OID);
 	attachment->kind = fav_kind_of_row(attachment);
 	if (attachment->key_type == NULL || attachment->kind == FAV_KIND_NONE)
-		return obstacle(attach_again(attachment),
-						psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
-								 " element", key, element, name_of(source)));
+		return fav_obstacle(attach_again(attachment),
+							psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
+									 " element", key, element, name_of(source)));
 	return NULL;
 }
 
-/* A sink lets no row in, so other filters of its table would miss them. */
+/* A sink stores no rows, so other filters of its table would miss them. */
 static const FavObstacle *
 check_alone(const FavAttachment *attachment)
 {
@@ -390,9 +390,9 @@ check_alone(const FavAttachment *attachment)
 
 		if (trigger->is_of_rows && trigger->when.levels != attachment->levels &&
 			(attachment->is_sink || (trigger->type & TRIGGER_TYPE_BEFORE) != 0))
-			return obstacle("Call fav_detach for one of them.",
-							psprintf("table \"%s\" is a sink and has other filters, too",
-									 name_of(attachment->source)));
+			return fav_obstacle("Call fav_detach for one of them.",
+								psprintf("table \"%s\" is a sink and has other filters, too",
+										 name_of(attachment->source)));
 	}
 	return NULL;
 }
@@ -401,35 +401,30 @@ check_alone(const FavAttachment *attachment)
 static const FavObstacle *
 check_constraints(Oid source)
 {
-	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
 	const FavObstacle *found = NULL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(source));
-	scan = systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, ConstraintRelationId, ConstraintRelidTypidNameIndexId,
+				   Anum_pg_constraint_conrelid, source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
 
 		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN ||
 			form->contype == CONSTRAINT_EXCLUSION)
-			found = obstacle("Drop the constraint.",
-							 psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink"
-									  " stores no rows", NameStr(form->conname),
-									  name_of(source)));
+			found = fav_obstacle("Drop the constraint.",
+								 psprintf("constraint \"%s\" of table \"%s\" cannot be checked:"
+										  " a sink stores no rows", NameStr(form->conname),
+										  name_of(source)));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 
 /*
- * Does a unique index demand no more than a sink does?  One on key and element, and perhaps on
- * others, does: a sink has each pair once.  One on other columns alone compares what is thrown
- * away.
+ * Does a sink fulfil a unique index?  It does if the index has both key and element, because a
+ * sink has each pair once; or if it has only other columns, which are not stored.
  */
 static bool
 is_fulfilled(const FavAttachment *attachment, Form_pg_index index)
@@ -453,27 +448,23 @@ is_fulfilled(const FavAttachment *attachment, Form_pg_index index)
 static const FavObstacle *
 check_indexes(const FavAttachment *attachment)
 {
-	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
 	const FavObstacle *found = NULL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(attachment->source));
-	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid,
+				   attachment->source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
+		Form_pg_index index = (Form_pg_index) GETSTRUCT(row);
 
 		if ((index->indisunique || index->indisexclusion) && !is_fulfilled(attachment, index))
-			found = obstacle("Drop it, or make it one on the columns of key and element.",
-							 psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink"
-									  " stores no rows", name_of(index->indexrelid),
-									  name_of(attachment->source)));
+			found = fav_obstacle("Drop it, or make it one on the columns of key and element.",
+								 psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink"
+										  " stores no rows", name_of(index->indexrelid),
+										  name_of(attachment->source)));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 
@@ -498,10 +489,10 @@ check_generated_columns(Oid source, int count)
 		attribute = (Form_pg_attribute) GETSTRUCT(tuple);
 		if (!attribute->attisdropped && attribute->attgenerated != '\0' &&
 			(attribute->attnotnull || getBaseType(attribute->atttypid) != attribute->atttypid))
-			found = obstacle("Drop NOT NULL, and use the type of which the domain is one.",
-							 psprintf("generated column \"%s\" of table \"%s\" cannot be checked: a"
-									  " sink stores no rows", NameStr(attribute->attname),
-									  name_of(source)));
+			found = fav_obstacle("Drop NOT NULL, and use the type of which the domain is one.",
+								 psprintf("generated column \"%s\" of table \"%s\" cannot be"
+										  " checked: a sink stores no rows",
+										  NameStr(attribute->attname), name_of(source)));
 		ReleaseSysCache(tuple);
 		if (found != NULL)
 			return found;
@@ -509,7 +500,7 @@ check_generated_columns(Oid source, int count)
 	return NULL;
 }
 
-/* Is it a trigger of others that misses the rows of a sink, because ours lets none in? */
+/* Is it a trigger of others that would see no rows of a sink, because ours stores none? */
 static bool
 is_blind(Form_pg_trigger form, bool has_transition_table, const char *ours)
 {
@@ -524,36 +515,32 @@ is_blind(Form_pg_trigger form, bool has_transition_table, const char *ours)
 static const FavObstacle *
 check_triggers(const FavAttachment *attachment)
 {
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
 	const FavObstacle *found = NULL;
 	const char *ours = "";
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
 	ListCell   *cell;
+	FavScan		scan;
 
 	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
 		if (((FavTrigger *) lfirst(cell))->is_of_rows)
 			ours = NameStr(((FavTrigger *) lfirst(cell))->name);
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(attachment->source));
-	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid,
+				   attachment->source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
+		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 
-		if (is_blind(form, !heap_attisnull(tuple, Anum_pg_trigger_tgnewtable, NULL), ours))
-			found = obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
-									  " \"%s\".", ours),
-							 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
-									  NameStr(form->tgname), name_of(attachment->source)));
+		if (is_blind(form, !heap_attisnull(row, Anum_pg_trigger_tgnewtable, NULL), ours))
+			found = fav_obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
+										  " \"%s\".", ours),
+								 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
+										  NameStr(form->tgname), name_of(attachment->source)));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 
-/* What a sink cannot do justice to. */
+/* Properties of its table that a sink cannot honour. */
 static const FavObstacle *
 check_sink(const FavAttachment *attachment)
 {
@@ -565,16 +552,16 @@ check_sink(const FavAttachment *attachment)
 		return NULL;
 	form = (Form_pg_class) GETSTRUCT(tuple);
 	if (form->relkind != RELKIND_RELATION || form->relispartition)
-		found = obstacle("Use a table that is neither partitioned nor a partition.",
-						 psprintf("sink \"%s\" is partitioned, or a partition",
-								  NameStr(form->relname)));
+		found = fav_obstacle("Use a table that is neither partitioned nor a partition.",
+							 psprintf("sink \"%s\" is partitioned, or a partition",
+									  NameStr(form->relname)));
 	else if (list_length(fav_list_family(attachment->source)) > 1)
-		found = obstacle("Use a table that no other table inherits from.",
-						 psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
+		found = fav_obstacle("Use a table that no other table inherits from.",
+							 psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
 	else if (form->relrowsecurity)
-		found = obstacle("Disable row level security of the table.",
-						 psprintf("policies of sink \"%s\" cannot be checked: it stores no rows",
-								  NameStr(form->relname)));
+		found = fav_obstacle("Disable row level security of the table.",
+							 psprintf("policies of sink \"%s\" cannot be checked: it stores no"
+									  " rows", NameStr(form->relname)));
 	else
 		found = check_generated_columns(attachment->source, form->relnatts);
 	ReleaseSysCache(tuple);
@@ -600,9 +587,9 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	attachment->schema = schema;
 	attachment->levels = levels;
 	if (!fav_read_definition(schema, levels, &definition))
-		return obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
-						psprintf("table \"%s\" does not say whose filters it has",
-								 name_of(levels)));
+		return fav_obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
+							psprintf("table \"%s\" does not say whose filters it has",
+									 name_of(levels)));
 	attachment->source = definition.source;
 	attachment->params = definition.params;
 	attachment->share = definition.share;

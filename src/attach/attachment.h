@@ -86,7 +86,7 @@ typedef struct FavDefinition
 typedef struct FavWhen
 {
 	Oid			named;			/* the table that it names, */
-	Oid			levels;			/* and what that means: in a shard, the shard beside it */
+	Oid			levels;			/* and what that means: in a shard, the colocated shard */
 	AttrNumber	key;			/* in the trigger's own table; 0 for a statement trigger */
 	AttrNumber	element;
 	AttrNumber	at;				/* the time of a row, for a sink that has it from a column */
@@ -161,6 +161,8 @@ extern TypeCacheEntry *fav_key_type(Oid key);
 extern bool fav_has_unique_pairs(FavAttachment *attachment);
 extern bool fav_has_index_on_pair(FavAttachment *attachment);
 extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
+extern bool fav_is_key_index(const FavAttachment *attachment, Oid index);
+extern bool fav_has_key_index(const FavAttachment *attachment);
 extern Oid	fav_argument_type(const FavColumn *column);
 extern FavKind fav_kind_of_row(const FavAttachment *attachment);
 extern int64 fav_integer(Oid type, Datum value);
@@ -177,6 +179,7 @@ typedef struct FavObstacle
 	const char *hint;
 } FavObstacle;
 
+extern const FavObstacle *fav_obstacle(const char *hint, char *message);
 extern bool fav_has_log(Oid levels);
 extern const char *fav_hint_to_copy(Oid levels);
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
@@ -190,13 +193,13 @@ extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
 
 /* attachment_cache.c: attachments that are ready for use */
 extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
+extern bool fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels);
 extern void fav_refuse_left(FunctionCallInfo fcinfo);
 extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid levels);
 extern void fav_lock_for_reading(Oid schema, Oid levels);
 extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
 extern void fav_keep_attachment(FavAttachment *attachment);
 extern void fav_lock_source(FavAttachment *attachment);
-extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
 extern Oid	fav_source_argument(FunctionCallInfo fcinfo);
 
 #endif							/* FAV_ATTACHMENT_H */

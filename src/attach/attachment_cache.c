@@ -1,11 +1,11 @@
 /*
- * cache.c
+ * attachment_cache.c
  *		Attachments that are ready for use.
  *
  * An attachment is read from the catalogs once and kept until something changes that it was read
- * from.  Then it is stale: nobody finds it any more, and it is freed when its last user is gone.
+ * from.  Then it is stale: look-ups ignore it, and it is freed when its last user is gone.
  * Users are memory contexts: an attachment lives at least as long as the context that was current
- * when somebody asked for it.
+ * when it was looked up.
  *
  * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
  * takes that lock first.
@@ -135,8 +135,8 @@ watch_type(FavAttachment *attachment, Oid type)
 }
 
 /*
- * Whatever has its name in the kept queries.  Functions and types of the extension move to other
- * schemas together.
+ * Watch every object whose name is in the kept queries.  Functions and types of the extension
+ * move to other schemas together.
  */
 static void
 watch_names(FavAttachment *attachment, Oid function)
@@ -225,7 +225,7 @@ open_cache(void)
 	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
 }
 
-/* When its memory context goes. */
+/* Called when its memory context is deleted. */
 static void
 forget_attachment(void *arg)
 {
@@ -406,7 +406,7 @@ check_columns(const FavAttachment *attachment, const Trigger *trigger, Oid relat
 				 errhint("Drop the trigger.")));
 }
 
-/* A trigger names no table, or one that has no shard beside that of the trigger. */
+/* A trigger names no table, or one that has no shard for the range of the trigger's shard. */
 static void
 raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
 {
@@ -494,11 +494,11 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 }
 
 /*
- * A table that has left the source of its triggers is about to get rows, which no row trigger
- * collects.  If it came back, with these triggers, the filters would lack them.
+ * Has the table of the trigger that is being called left the source of these filters, with its
+ * triggers?  Tables of others do not count: anybody can make such a trigger.
  */
-void
-fav_refuse_left(FunctionCallInfo fcinfo)
+bool
+fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Oid			relation = RelationGetRelid(data->tg_relation);
@@ -506,35 +506,49 @@ fav_refuse_left(FunctionCallInfo fcinfo)
 	FavDefinition definition;
 	FavWhen		when;
 
-	if (!TRIGGER_FIRED_BY_INSERT(data->tg_event) && !TRIGGER_FIRED_BY_UPDATE(data->tg_event))
-		return;
 	open_cache();
 	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
 	if (cached != NULL && !cached->attachment->is_stale)
-		return;
-	if (!fav_read_when(relation, data->tg_trigger->tgqual, false, &when) ||
-		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition) ||
-		fav_is_being_copied(relation, definition.source) ||
-		fav_is_in_family(relation, definition.source) ||
-		fav_owner_of(relation) != fav_owner_of(definition.source))
+		return false;
+	if (!fav_read_when(relation, data->tg_trigger->tgqual,
+					   TRIGGER_FIRED_FOR_ROW(data->tg_event), &when) ||
+		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition))
+		return false;
+	*source = definition.source;
+	*levels = when.levels;
+	return !fav_is_being_copied(relation, definition.source) &&
+		!fav_is_in_family(relation, definition.source) &&
+		fav_owner_of(relation) == fav_owner_of(definition.source);
+}
+
+/*
+ * A table that has left the source of its triggers is about to get rows, which are not collected.
+ * If it came back, with these triggers, the filters would lack them.
+ */
+void
+fav_refuse_left(FunctionCallInfo fcinfo)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Oid			relation = RelationGetRelid(data->tg_relation);
+	Oid			source;
+	Oid			levels;
+
+	if ((!TRIGGER_FIRED_BY_INSERT(data->tg_event) && !TRIGGER_FIRED_BY_UPDATE(data->tg_event)) ||
+		!fav_has_left(fcinfo, &source, &levels))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" has left table \"%s\", whose filters still have its rows",
-					get_rel_name(relation), get_rel_name(definition.source)),
-			 errhint("Call fav_rebuild(%s) before you write to it.",
-					 quote_literal_cstr(fav_relation_name(definition.source)))));
+					get_rel_name(relation), get_rel_name(source)),
+			 errhint("%sCall fav_rebuild(%s) before you write to it.",
+					 get_rel_relispartition(relation) ?
+					 "If its detachment is pending, run DETACH PARTITION ... FINALIZE. " : "",
+					 quote_literal_cstr(fav_relation_name(source)))));
 }
 
 /*
  * Arguments of SQL functions
  */
-
-Oid
-fav_schema_of_function(FunctionCallInfo fcinfo)
-{
-	return get_func_namespace(fcinfo->flinfo->fn_oid);
-}
 
 Oid
 fav_source_argument(FunctionCallInfo fcinfo)

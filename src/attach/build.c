@@ -1,6 +1,6 @@
 /*
  * build.c
- *		Filters from the source: one key, all keys, after a TRUNCATE, and in batches.
+ *		Filters from the source: all keys, after a TRUNCATE, and in batches.
  *
  * Why a rebuild of all keys loses nothing.  It locks the levels table against writers and
  * then reads the source in the latest snapshot.  A transaction that has changed the source
@@ -39,7 +39,6 @@
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
-#include "core/levels.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -62,42 +61,17 @@
 /* How much a batch shrinks when it has to wait, and grows when it need not. */
 #define BATCH_FACTOR		8
 
-/* So long may a batch of more than one filter wait. */
+/* How long a batch of more than one filter may wait. */
 #define BATCH_LOCK_TIMEOUT	"100ms"
 
 PG_FUNCTION_INFO_V1(fav_build);
 PG_FUNCTION_INFO_V1(fav_rebuild);
 
-/* The levels of a key from the source as it is now.  Few elements are all in recent. */
-void
-fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base, Datum *recent)
-{
-	Datum		values[4];
-	Datum		filter;
-	bool		isnull;
-
-	fav_filter_range(attachment, filter_key, values);
-	values[2] = Float8GetDatum(attachment->params.error_rate);
-	values[3] = Int64GetDatum((int64) attachment->params.seed);
-	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
-	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	*base = FAV_NO_LEVEL;
-	*recent = attachment->empty;
-	if (!isnull)
-	{
-		struct varlena *copy = (struct varlena *) PG_DETOAST_DATUM_COPY(filter);
-		bool		has_slices = ((const uint8_t *) VARDATA(copy))[FAV_AT_NSLICES] > 0;
-
-		*(has_slices ? base : recent) = PointerGetDatum(copy);
-	}
-	SPI_freetuptable(SPI_tuptable);
-}
-
 /*
  * Insert filters that are built from the source, as far as its rows r, and the filters of
  * these in a table s of (key, element), meet conditions.  These may have parameters from $4 on, of
  * the type of filter keys.  `form` says whether all filters are built first (MATERIALIZED), and
- * `end` how they are inserted.  Returns how many filters there were.
+ * `end` is the end of the INSERT.  Returns how many filters were inserted.
  */
 uint64
 fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filters,
@@ -412,7 +386,7 @@ mend_triggers(FavAttachment *attachment, Walk *walk)
 	walk->is_done = true;
 }
 
-/* No filter has pairs any more of tables that have left the source. */
+/* After a rebuild no filter has pairs of tables that have left the source. */
 static void
 free_left(FavAttachment *attachment, Walk *walk)
 {
@@ -455,7 +429,7 @@ run_batch(Batch batch, Walk *walk)
 	fav_become_caller(&role);
 }
 
-/* Is this what sessions do to each other?  Then the batch can be tried again. */
+/* Is this a conflict with another session, after which the batch can be tried again? */
 static bool
 is_conflict(int code)
 {
@@ -531,7 +505,7 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 	MemoryContextDelete(walk.context);
 }
 
-/* A distributed table: each shard batch by batch, and then what they are read with. */
+/* A distributed table: each shard batch by batch, and then the function and the view. */
 static void
 build_distributed(FunctionCallInfo fcinfo)
 {

@@ -10,8 +10,6 @@
 #define FAV_MAX_CONDITION_KEYS	4
 
 extern Datum fav_read_key(const FavAttachment *attachment, Datum text_key);
-extern void fav_build_key(FavAttachment *attachment, Datum filter_key, Datum *base,
-						  Datum *recent);
 extern uint64 fav_insert_filters(FavAttachment *attachment, const char *rows,
 								 const char *filters, const char *form, const char *end,
 								 int nkeys, const Datum *keys);

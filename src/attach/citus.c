@@ -2,16 +2,15 @@
  * citus.c
  *		Sources that Citus has spread over servers.
  *
- * Citus keeps a distributed table as a shell, an empty table on every node that everybody
- * names, and as shards, ordinary tables with a number at the end of their names.  Triggers and
+ * Citus keeps a distributed table as a shell, an empty table on every node that queries
+ * name, and as shards, ordinary tables with a number at the end of their names.  Triggers and
  * column defaults of the shell are copied to the shards word by word, and again when a shard
  * moves or is split.  So the triggers of a shard of the source name the shell of the levels
  * table, and a shard of the levels table names the shell of the source.
  *
- * What they mean is the shard beside it: that of the other table for the same range of keys,
- * which is on the same node, because both tables are colocated.  Translated like this, two
- * shards are source and levels table of an attachment like any other, and everything about
- * them is checked as ever.
+ * They mean the colocated shard: that of the other table for the same range of keys, which is
+ * on the same node.  Translated like this, two shards are source and levels table of an
+ * attachment like any other, and are checked like any other.
  *
  * In a database without Citus nothing here does anything.
  */
@@ -264,14 +263,14 @@ find_shard(Oid table, int64 number)
 	char	   *name = get_rel_name(table);
 	char		suffix[NAMEDATALEN];
 	int			length;
-	int			room;
+	int			limit;
 
 	if (name == NULL || number <= 0)
 		return InvalidOid;
 	length = strlen(name);
-	room = NAMEDATALEN - 1 - snprintf(suffix, sizeof(suffix), "_" INT64_FORMAT, number);
-	if (length > room)
-		name = psprintf("%.*s_%.8x", pg_mbcliplen(name, length, room - 9), name,
+	limit = NAMEDATALEN - 1 - snprintf(suffix, sizeof(suffix), "_" INT64_FORMAT, number);
+	if (length > limit)
+		name = psprintf("%.*s_%.8x", pg_mbcliplen(name, length, limit - 9), name,
 						hash_bytes((unsigned char *) name, length));
 	return get_relname_relid(psprintf("%s%s", name, suffix), get_rel_namespace(table));
 }
@@ -338,11 +337,11 @@ number_of_range(Oid table, const char *range)
 }
 
 /*
- * What a trigger or a default of a relation means by a table: the shard beside the relation if
- * that is a shard, InvalidOid if there is none, and otherwise the table.
+ * The table that a trigger or a default of a relation means when it names a table: if the relation
+ * is a shard, the colocated shard of the table, or InvalidOid without one; otherwise the table.
  */
 Oid
-fav_beside(Oid relation, Oid table)
+fav_colocated_table(Oid relation, Oid table)
 {
 	Oid			own;
 	char	   *range;
@@ -387,18 +386,8 @@ fav_is_being_copied(Oid relation, Oid source)
 }
 
 /*
- * What cannot be followed
+ * Checks
  */
-
-static const FavObstacle *
-obstacle(const char *hint, char *message)
-{
-	FavObstacle *found = palloc(sizeof(FavObstacle));
-
-	found->message = message;
-	found->hint = hint;
-	return found;
-}
 
 /* Why filters cannot be kept where Citus keeps them and their source; NULL if they can. */
 const FavObstacle *
@@ -413,15 +402,15 @@ fav_check_spread(Oid source, Oid levels)
 		return NULL;
 	if (read_distribution(table, &distribution) && distribution.method == 'n' &&
 		distribution.colocation == 0)
-		return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
-						"Call fav_detach, distribute the table by its key or take it out of Citus"
-						" with undistribute_table, and call fav_attach.",
-						psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
-								 " not", get_rel_name(table)));
-	return obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
-					"Call fav_detach, then fav_attach, on the coordinator.",
-					psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
-							 get_rel_name(filters), get_rel_name(table)));
+		return fav_obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
+							"Call fav_detach, distribute the table by its key or take it out of"
+							" Citus with undistribute_table, and call fav_attach.",
+							psprintf("table \"%s\" is in the metadata of Citus, and its filters are"
+									 " not", get_rel_name(table)));
+	return fav_obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
+						"Call fav_detach, then fav_attach, on the coordinator.",
+						psprintf("Citus does not keep table \"%s\" where it keeps table \"%s\"",
+								 get_rel_name(filters), get_rel_name(table)));
 }
 
 /*
@@ -450,7 +439,7 @@ fav_refuse_unknown_shard(Oid relation, Oid source)
 			 errhint("Drop the trigger, which fav_attach has not made.")));
 }
 
-/* Filters are attached to tables, and go with them. */
+/* Filters are attached to the distributed table, not to a shard. */
 void
 fav_refuse_shard(Oid source)
 {
@@ -499,7 +488,8 @@ fav_check_distribution(const FavAttachment *attachment)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is kept by Citus in several copies", source),
 				 errdetail("Nothing compares the filters of a sink, so that copies might differ."),
-				 errhint("Distribute it by its key with create_distributed_table, while"
+				 errhint("Take it out of Citus with undistribute_table, and distribute it by its"
+						 " key with create_distributed_table, while"
 						 " citus.shard_replication_factor is 1.")));
 	if (distribution.method == 'h' && attachment->share > 0)
 		ereport(ERROR,
@@ -522,6 +512,24 @@ fav_check_distribution(const FavAttachment *attachment)
 }
 
 /*
+ * On a new node Citus makes tables in the order of their dependencies, and otherwise in no order.
+ * The default that names the source must find it, but Citus does not look at what defaults depend
+ * on.  It does look at indexes, so the primary key, which is the only one, depends on the source.
+ */
+static void
+make_source_first(const FavAttachment *attachment)
+{
+	Relation	levels = table_open(attachment->levels, NoLock);
+	ObjectAddress source;
+	ObjectAddress key;
+
+	ObjectAddressSet(source, RelationRelationId, attachment->source);
+	ObjectAddressSet(key, RelationRelationId, linitial_oid(RelationGetIndexList(levels)));
+	table_close(levels, NoLock);
+	recordDependencyOn(&key, &source, DEPENDENCY_NORMAL);
+}
+
+/*
  * Spread a new levels table as its source is.  As the owner.  The key may be called like a
  * placeholder of fav_query.
  */
@@ -532,8 +540,10 @@ fav_distribute_levels(const FavAttachment *attachment, const char *key_name)
 	const char *source = quote_literal_cstr(fav_relation_name(attachment->source));
 	Distribution distribution;
 
-	if (!read_distribution(attachment->source, &distribution) ||
-		fav_is_spread(attachment->levels))
+	if (!read_distribution(attachment->source, &distribution))
+		return;
+	make_source_first(attachment);
+	if (fav_is_spread(attachment->levels))
 		return;
 	if (distribution.replication == 't')
 		fav_run(psprintf("SELECT pg_catalog.create_reference_table(%s::pg_catalog.regclass)",
@@ -572,21 +582,6 @@ fav_prepare_transaction(void)
 	fav_set_option("plan_cache_mode", "auto");
 }
 
-/* Maintenance is a matter of each shard. */
-void
-fav_refuse_distributed(Oid source, Oid function)
-{
-	if (fav_is_spread(source))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
-				 errhint("Call the function for each shard: SELECT * FROM"
-						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s.%s('%%s')$$).",
-						 quote_literal_cstr(fav_relation_name(source)),
-						 quote_identifier(get_namespace_name(get_func_namespace(function))),
-						 quote_identifier(get_func_name(function)))));
-}
-
 /* Text that goes through the format() of run_command_on_placements. */
 static const char *
 escape_percent(const char *text)
@@ -601,6 +596,22 @@ escape_percent(const char *text)
 		appendStringInfoChar(&escaped, *text);
 	}
 	return escaped.data;
+}
+
+/* Maintenance functions work on one shard. */
+void
+fav_refuse_distributed(Oid source, Oid function)
+{
+	if (fav_is_spread(source))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
+				 errhint("Call the function for each shard: SELECT * FROM"
+						 " pg_catalog.run_command_on_placements(%s, $$SELECT %s.%s(%%L)$$).",
+						 quote_literal_cstr(fav_relation_name(source)),
+						 escape_percent(quote_identifier(
+							get_namespace_name(get_func_namespace(function)))),
+						 quote_identifier(get_func_name(function)))));
 }
 
 /*

@@ -8,7 +8,7 @@
 #include "attach/attachment.h"
 
 extern Oid	fav_shell(Oid relation);
-extern Oid	fav_beside(Oid relation, Oid table);
+extern Oid	fav_colocated_table(Oid relation, Oid table);
 extern Oid	fav_find_named(Datum name);
 extern bool fav_is_being_copied(Oid relation, Oid source);
 extern const FavObstacle *fav_check_spread(Oid source, Oid levels);

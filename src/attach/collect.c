@@ -254,23 +254,23 @@ is_of_filter(const SortedPairs *pairs, Datum key)
 }
 
 static void
-touch_pair(FavKey *row, TupleTableSlot *pair)
+touch_pair(FavReconciliation *work, TupleTableSlot *pair)
 {
 	bool		isnull;
 	Datum		key = slot_getattr(pair, 1, &isnull);
 
-	fav_touch_row(row, key, slot_getattr(pair, 2, &isnull));
+	fav_touch_row(work, key, slot_getattr(pair, 2, &isnull));
 }
 
 static FavKnown
-what_is_known(const Collection *collection)
+known_presence(const Collection *collection)
 {
 	if (!has_removed)
 		return FAV_ALL_PRESENT;
 	return !has_inserted && collection->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
-/* The source was changed without the triggers: from now on everything is looked up. */
+/* The source may have changed without the triggers: from now on every pair is looked up. */
 void
 fav_forget_known(void)
 {
@@ -279,8 +279,8 @@ fav_forget_known(void)
 }
 
 /*
- * Filter by filter.  A trigger of the levels table may change the source in between, so what is
- * known is found out for each of them.
+ * Filter by filter.  A trigger of the levels table may change the source in between, so
+ * known_presence() is called for each filter.
  */
 static void
 reconcile_pairs(SortedPairs *pairs, bool is_known)
@@ -295,18 +295,19 @@ reconcile_pairs(SortedPairs *pairs, bool is_known)
 	{
 		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
 									attachment->filter_key_type->typlen);
-		FavKey	   *row = fav_open_key(attachment, key,
-									   is_known ? what_is_known(pairs->collection) : FAV_UNKNOWN);
+		FavReconciliation *work = fav_open_key(attachment, key,
+											   is_known ? known_presence(pairs->collection) :
+											   FAV_UNKNOWN);
 
 		do
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (row != NULL)
-				touch_pair(row, pairs->slot);
+			if (work != NULL)
+				touch_pair(work, pairs->slot);
 			more = next_pair(pairs);
 		} while (more && is_of_filter(pairs, key));
-		if (row != NULL)
-			fav_reconcile_key(row);
+		if (work != NULL)
+			fav_reconcile_key(work);
 		MemoryContextReset(per_key);
 	}
 	MemoryContextSwitchTo(old);
@@ -347,7 +348,7 @@ add_pairs(SortedPairs *pairs)
 	{
 		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
 									attachment->filter_key_type->typlen);
-		FavChange	change = {FAV_ADD};
+		FavChange	change = {.action = FAV_ADD};
 
 		do
 		{
@@ -636,7 +637,10 @@ fav_collect(PG_FUNCTION_ARGS)
 	check_trigger_call(fcinfo, true, "fav_collect");
 	attachment = fav_attachment_of_trigger(fcinfo, &when);
 	if (attachment == NULL)
+	{
+		fav_refuse_left(fcinfo);
 		return PointerGetDatum(data->tg_trigtuple);
+	}
 	if ((TRIGGER_FIRED_BEFORE(data->tg_event) != 0) != attachment->is_sink ||
 		(attachment->is_sink && !TRIGGER_FIRED_BY_INSERT(data->tg_event)))
 		raise_protocol("fav_collect");
@@ -662,6 +666,25 @@ fav_collect(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
+/*
+ * A table that has left the source was emptied.  The filters still have its pairs, and if it came
+ * back, nobody would know that.
+ */
+static void
+truncate_left(FunctionCallInfo fcinfo)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Oid			source;
+	Oid			levels;
+
+	if (!fav_has_left(fcinfo, &source, &levels))
+		return;
+	watch_transactions();
+	has_removed = true;
+	fav_rebuild_after_truncate(fav_schema_of_function(fcinfo), levels,
+							   RelationGetRelid(data->tg_relation));
+}
+
 Datum
 fav_reconcile(PG_FUNCTION_ARGS)
 {
@@ -681,6 +704,8 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	if (attachment == NULL)
 	{
 		fav_refuse_left(fcinfo);
+		if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
+			truncate_left(fcinfo);
 		return PointerGetDatum(NULL);
 	}
 	fav_keep_attachment(attachment);

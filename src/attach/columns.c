@@ -11,10 +11,12 @@
  * filter, and the rows of a filter are a range of the source's index.
  */
 #include "attach/attachment.h"
+#include "attach/catalogs.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -64,6 +66,18 @@ fav_kind_of_column(const FavColumn *column)
 		default:
 			return FAV_KIND_NONE;
 	}
+}
+
+/*
+ * The type of an argument for a column.  Any integer can be asked of a column of integers, and
+ * any text of a column of text.
+ */
+Oid
+fav_argument_type(const FavColumn *column)
+{
+	if (column->type == INT2OID || column->type == INT4OID)
+		return INT8OID;
+	return column->type == VARCHAROID ? TEXTOID : column->type;
 }
 
 /* The type of keys; NULL if they cannot be compared as a btree does. */
@@ -176,6 +190,49 @@ fav_has_index_on_key(Oid source, const FavColumn *key)
 		index_close(index, AccessShareLock);
 	}
 	table_close(relation, AccessShareLock);
+	return found;
+}
+
+/* Does the index keep the levels table from having a key twice, by our equality of keys? */
+bool
+fav_is_key_index(const FavAttachment *attachment, Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	bool		found;
+	bool		isnull;
+	Datum		classes;
+	Datum		collations;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	classes = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
+	collations = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation, &isnull);
+	found = form->indisunique && form->indisvalid && form->indimmediate &&
+		form->indnkeyatts == 1 && form->indkey.values[0] == FAV_LEVELS_KEY &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
+		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[0]) ==
+		attachment->filter_key_type->btree_opf &&
+		((oidvector *) DatumGetPointer(collations))->values[0] ==
+		(attachment->share > 0 ? InvalidOid : attachment->key.collation);
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/* Has the levels table such an index, which new keys need?  This takes no lock. */
+bool
+fav_has_key_index(const FavAttachment *attachment)
+{
+	bool		found = false;
+	HeapTuple	row;
+	FavScan		scan;
+
+	fav_begin_scan(&scan, IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid,
+				   attachment->levels);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+		found |= fav_is_key_index(attachment, ((Form_pg_index) GETSTRUCT(row))->indexrelid);
+	fav_end_scan(&scan);
 	return found;
 }
 

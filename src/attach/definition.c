@@ -21,32 +21,22 @@
  *
  * This file reads catalogs only.  It opens no table of a user, and waits for no lock.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_attrdef.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/primnodes.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_recent);
 PG_FUNCTION_INFO_V1(fav_sink_recent);
-
-static Oid
-function_oid(Oid schema, const char *name, int nargs, Oid *types)
-{
-	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
-						   PointerGetDatum(buildoidvector(types, nargs)),
-						   ObjectIdGetDatum(schema));
-}
 
 /*
  * The levels table
@@ -106,28 +96,21 @@ fav_sink_recent(PG_FUNCTION_ARGS)
 static Node *
 read_default(Oid relation, AttrNumber number)
 {
-	Relation	catalog = table_open(AttrDefaultRelationId, AccessShareLock);
 	Node	   *expression = NULL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&keys[0], Anum_pg_attrdef_adrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(relation));
-	ScanKeyInit(&keys[1], Anum_pg_attrdef_adnum, BTEqualStrategyNumber, F_INT2EQ,
-				Int16GetDatum(number));
-	scan = systable_beginscan(catalog, AttrDefaultIndexId, true, NULL, 2, keys);
-	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	fav_begin_scan(&scan, AttrDefaultRelationId, AttrDefaultIndexId, Anum_pg_attrdef_adrelid,
+				   relation);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
 		bool		isnull;
-		Datum		value = heap_getattr(tuple, Anum_pg_attrdef_adbin, RelationGetDescr(catalog),
-										 &isnull);
+		Datum		value = fav_row_column(&scan, row, Anum_pg_attrdef_adbin, &isnull);
 
-		if (!isnull)
+		if (((Form_pg_attrdef) GETSTRUCT(row))->adnum == number && !isnull)
 			expression = stringToNode(TextDatumGetCString(value));
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return expression;
 }
 
@@ -146,8 +129,8 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 	if (expression == NULL || !IsA(expression, FuncExpr))
 		return false;
 	function = ((FuncExpr *) expression)->funcid;
-	definition->is_sink = function == function_oid(schema, "fav_sink_recent", 4, sink_types);
-	if (!definition->is_sink && function != function_oid(schema, "fav_recent", 4, types))
+	definition->is_sink = function == fav_find_function(schema, "fav_sink_recent", 4, sink_types);
+	if (!definition->is_sink && function != fav_find_function(schema, "fav_recent", 4, types))
 		return false;
 	foreach(cell, ((FuncExpr *) expression)->args)
 	{
@@ -158,7 +141,7 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 		values[i++] = argument->constvalue;
 	}
 	definition->function = function;
-	definition->source = fav_beside(levels, DatumGetObjectId(values[0]));
+	definition->source = fav_colocated_table(levels, DatumGetObjectId(values[0]));
 	definition->params = fav_default_params();
 	definition->params.error_rate = DatumGetFloat8(values[1]);
 	definition->params.seed = (uint64_t) DatumGetInt64(values[2]);
@@ -227,7 +210,7 @@ fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *wh
 	if (walk.nrelations != 1 || walk.is_strange ||
 		(when->element != InvalidAttrNumber) != is_of_rows)
 		return false;
-	when->levels = fav_beside(relation, when->named);
+	when->levels = fav_colocated_table(relation, when->named);
 	return true;
 }
 
@@ -259,8 +242,8 @@ read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
 List *
 fav_read_triggers(Oid schema, Oid relation)
 {
-	Oid			collect = function_oid(schema, "fav_collect", 0, NULL);
-	Oid			reconcile = function_oid(schema, "fav_reconcile", 0, NULL);
+	Oid			collect = fav_find_function(schema, "fav_collect", 0, NULL);
+	Oid			reconcile = fav_find_function(schema, "fav_reconcile", 0, NULL);
 	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;

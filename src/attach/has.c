@@ -10,7 +10,8 @@
  * The planner then asks the support function of fav_has to simplify the call, and gets what the
  * call means in terms of ordinary queries.  For an exact answer this is
  *
- *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1), xid)
+ *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1), xid,
+ *					 source)
  *		AND (SELECT true FROM source WHERE key = $1 AND element = $2 LIMIT 1) IS NOT NULL
  *
  * Rights, row security, invalidation, pruning and EXPLAIN are PostgreSQL's own, because nothing
@@ -25,7 +26,9 @@
  * might hash an EXISTS, and read all pairs of the key for that.
  *
  * A key without a filter has no pairs.  But a snapshot that is older than the transaction that
- * completed the filters may lack some of them, so in such a snapshot fav_may_have says yes.
+ * completed the filters, or rewrote their table, may lack some of them, and filters are behind the
+ * source until the end of the statement that changes it, or of the transaction.  Then fav_may_have
+ * says yes.
  *
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
@@ -35,6 +38,7 @@
 #include "attach/queries.h"
 
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/transam.h"
@@ -42,6 +46,7 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
@@ -56,6 +61,7 @@
 #include "rewrite/rewriteHandler.h"
 #include "rewrite/rewriteManip.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -198,39 +204,18 @@ end_select(Select *select, SubLinkType type, Node *test)
 static Oid
 find_function(Oid schema, const char *name, int count, const Oid *types)
 {
-	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-										   CStringGetDatum(name),
-										   PointerGetDatum(buildoidvector(types, count)),
-										   ObjectIdGetDatum(schema));
+	Oid			function = fav_find_function(schema, name, count, types);
 
 	if (!OidIsValid(function))
 		elog(ERROR, "function %s does not exist", name);
 	return function;
 }
 
-static bool
-is_integer(Oid type)
-{
-	return type == INT2OID || type == INT4OID || type == INT8OID;
-}
-
-/*
- * The type of an argument for a column.  Any integer can be asked of a column of integers, and
- * any text of a column of text.
- */
-Oid
-fav_argument_type(const FavColumn *column)
-{
-	if (is_integer(column->type))
-		return INT8OID;
-	return column->type == VARCHAROID ? TEXTOID : column->type;
-}
-
 /* The equality of a column and an argument for it. */
 static Oid
 equality(Oid type)
 {
-	if (is_integer(type))
+	if (type == INT2OID || type == INT4OID || type == INT8OID)
 		return get_opfamily_member(INTEGER_BTREE_FAM_OID, type, INT8OID, BTEqualStrategyNumber);
 	return lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr;
 }
@@ -345,12 +330,27 @@ present_period(const FavAttachment *attachment)
 								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
+/* Who does not see a filter would be told that its elements are absent. */
+static void
+refuse_policies(const FavAttachment *attachment, const Query *query)
+{
+	const char *levels = get_rel_name(attachment->levels);
+
+	if (linitial_node(RangeTblEntry, query->rtable)->securityQuals != NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("row security of table \"%s\" may hide filters", levels),
+				 errhint("Disable row level security of table \"%s\", and grant SELECT on it to"
+						 " those who may read the filters.", levels)));
+}
+
 /* The levels of the key, and a test of them.  It is false or NULL if the key has none. */
 static Node *
 test_levels(const Call *call, Node *test)
 {
 	const FavAttachment *attachment = call->attachment;
 	Oid			key_type = attachment->share > 0 ? INT8OID : attachment->key.type;
+	SubLink    *link;
 	Select		select;
 
 	begin_select(call, &select, attachment->levels, false);
@@ -361,47 +361,72 @@ test_levels(const Call *call, Node *test)
 	add_target(&select, (Expr *) select_column(&select, FAV_LEVELS_RECENT));
 	if (attachment->keep > 0)
 		add_target(&select, present_period(attachment));
-	return (Node *) end_select(&select, ROWCOMPARE_SUBLINK, test);
+	link = end_select(&select, ROWCOMPARE_SUBLINK, test);
+	refuse_policies(attachment, castNode(Query, link->subselect));
+	return (Node *) link;
+}
+
+/* The transaction that wrote the row of an object in its catalog; invalid if there is none. */
+static TransactionId
+writer_of(int cache, Oid object)
+{
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
+	TransactionId xid;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidTransactionId;
+	xid = HeapTupleHeaderGetXmin(tuple->t_data);
+	ReleaseSysCache(tuple);
+	return xid;
+}
+
+/* This transaction sees what it writes itself. */
+static bool
+is_later(TransactionId xid, TransactionId other)
+{
+	if (!TransactionIdIsNormal(xid) || TransactionIdIsCurrentTransactionId(xid))
+		return false;
+	return !TransactionIdIsNormal(other) || TransactionIdIsCurrentTransactionId(other) ||
+		TransactionIdFollows(xid, other);
 }
 
 /*
- * The transaction that wrote <name>_has as it is, which is not before the filters were complete; a
- * NULL constant if it is not known.  The plan depends on the function, because it was inlined.
+ * The latest transaction before which a snapshot may lack filters; a NULL constant if it is not
+ * known.  <name>_has was not written as it is before the filters were complete.  The plan depends
+ * on it, because it was inlined.  A command that rewrites the levels table, such as ALTER TABLE ...
+ * SET LOGGED, hides all rows from older snapshots, and writes the catalog.
  */
 static Node *
 completion(FavAttachment *attachment)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
-	Const	   *xid = makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId), (Datum) 0, true,
-								true);
+	TransactionId xid = writer_of(PROCOID, attachment->has);
+	TransactionId rewriter = writer_of(RELOID, attachment->levels);
 	FavHas		has;
 
-	if (!HeapTupleIsValid(tuple) &&
+	if (!TransactionIdIsValid(xid) &&
 		fav_find_has(attachment->schema, attachment->levels, &has))
 	{
 		attachment->has = has.function;
-		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(attachment->has));
+		xid = writer_of(PROCOID, attachment->has);
 	}
-	if (HeapTupleIsValid(tuple))
-	{
-		xid->constvalue = TransactionIdGetDatum(HeapTupleHeaderGetXmin(tuple->t_data));
-		xid->constisnull = false;
-		ReleaseSysCache(tuple);
-	}
-	return (Node *) xid;
+	return (Node *) makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId),
+							  TransactionIdGetDatum(is_later(rewriter, xid) ? rewriter : xid),
+							  !TransactionIdIsValid(xid), true);
 }
 
 /*
- * fav_may_have(found, xid).  The planner knows nothing of the result of a sub-select for each
- * row; of this function it knows that it is seldom true.
+ * fav_may_have(found, xid, source).  The planner knows nothing of the result of a sub-select for
+ * each row; of this function it knows that it is seldom true.
  */
 static Node *
-may_have(const Call *call, Node *found, Node *xid)
+may_have(const Call *call, Node *found, Node *xid, Oid source)
 {
-	Oid			types[2] = {BOOLOID, XIDOID};
+	Oid			types[3] = {BOOLOID, XIDOID, REGCLASSOID};
+	Const	   *table = makeConst(REGCLASSOID, -1, InvalidOid, sizeof(Oid),
+								  ObjectIdGetDatum(source), !OidIsValid(source), true);
 
-	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 2, types),
-								 BOOLOID, list_make2(found, xid), InvalidOid, InvalidOid,
+	return (Node *) makeFuncExpr(find_function(call->attachment->schema, "fav_may_have", 3, types),
+								 BOOLOID, list_make3(found, xid, table), InvalidOid, InvalidOid,
 								 COERCE_EXPLICIT_CALL);
 }
 
@@ -415,14 +440,15 @@ make_answer(const Call *call)
 										   true);
 
 	if (call->attachment->is_sink)
-		return may_have(call, found, never);
+		return may_have(call, found, never, InvalidOid);
 	if (call->exact)
 		return (Node *) make_andclause(list_make2(
-			may_have(call, found, completion(call->attachment)), source_has_pair(call)));
+			may_have(call, found, completion(call->attachment), call->attachment->source),
+			source_has_pair(call)));
 	return (Node *) make_orclause(list_make2(
-		may_have(call, found, never),
+		may_have(call, found, never, InvalidOid),
 		make_andclause(list_make2(may_have(call, makeBoolConst(false, false),
-										   completion(call->attachment)),
+										   completion(call->attachment), InvalidOid),
 								  source_has_pair(call)))));
 }
 
@@ -522,6 +548,9 @@ raise_not_complete(const FavAttachment *attachment)
 /*
  * Citus keeps the filters elsewhere, and an empty table here.  It chooses the
  * nodes of a query before the planner expands calls, so the expansion would read the empty one.
+ *
+ * The sub-select of the hint has columns of other names than the view: a column of the query
+ * that is written in it without its table may be called like one of the view.
  */
 static void
 refuse_spread(Oid schema, Oid levels)
@@ -543,11 +572,9 @@ refuse_spread(Oid schema, Oid levels)
 			 !OidIsValid(view) || !OidIsValid(definition.source) ?
 			 (fav_has_log(levels) ? errhint("%s", fav_hint_to_copy(levels)) :
 			  errhint("Call fav_detach, then fav_attach.")) :
-			 errhint("Use COALESCE(%s.fav_contains((SELECT f.%s FROM %s f WHERE f.%s = %s), ...%s),"
-					 " false).", fav, quote_identifier(get_attname(view, 2, false)),
-					 fav_relation_name(view),
-					 quote_identifier(get_attname(levels, FAV_LEVELS_KEY, false)), key,
-					 definition.share == 0 ? "" : ", ...")));
+			 errhint("Use COALESCE(%s.fav_contains((SELECT fav_filter FROM %s AS fav_view"
+					 " (fav_key, fav_filter) WHERE fav_key = %s), ...%s), false).", fav,
+					 fav_relation_name(view), key, definition.share == 0 ? "" : ", ...")));
 }
 
 /* The function was made for columns of other types. */
@@ -648,9 +675,51 @@ fav_has_support(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(NULL);
 }
 
+/* What a call of fav_may_have keeps for the next: its answer for the rows of one snapshot. */
+typedef struct Written
+{
+	LocalTransactionId transaction;
+	CommandId	command;
+	bool		is_written;
+} Written;
+
 /*
- * fav_may_have(found, xid): was the element found, or does the snapshot of the query not see what
- * the transaction has written?
+ * Has this transaction written the source, or a partition or child of it, before the snapshot of
+ * the query?  Whoever writes a table holds this lock, of which a parallel worker knows nothing.
+ */
+static bool
+is_written(FunctionCallInfo fcinfo, Oid source)
+{
+	CommandId	command = GetActiveSnapshot()->curcid;
+	Written    *written = fcinfo->flinfo->fn_extra;
+	ListCell   *cell;
+
+	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return false;
+	if (IsParallelWorker())
+		return true;
+	if (written == NULL)
+		written = fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+																	sizeof(Written));
+	if (written->transaction == fav_local_transaction() && written->command == command)
+		return written->is_written;
+	written->transaction = fav_local_transaction();
+	written->command = command;
+	written->is_written = false;
+	foreach(cell, fav_list_family(source))
+	{
+		LOCKTAG		tag;
+
+		SET_LOCKTAG_RELATION(tag, MyDatabaseId, lfirst_oid(cell));
+		written->is_written |= fav_is_lock_held(&tag, RowExclusiveLock);
+	}
+	return written->is_written;
+}
+
+/*
+ * fav_may_have(found, xid, source): was the element found, or may the filters lack what the
+ * snapshot of the query sees?  It may be older than the transaction xid, which completed or rewrote
+ * them, or see what this transaction has not reconciled yet.
  */
 Datum
 fav_may_have(PG_FUNCTION_ARGS)
@@ -660,8 +729,10 @@ fav_may_have(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1) || (!PG_ARGISNULL(0) && PG_GETARG_BOOL(0)))
 		PG_RETURN_BOOL(true);
 	xid = PG_GETARG_TRANSACTIONID(1);
-	PG_RETURN_BOOL(TransactionIdIsNormal(xid) && XidInMVCCSnapshot(xid, GetActiveSnapshot()) &&
-				   !TransactionIdIsCurrentTransactionId(xid));
+	if (TransactionIdIsNormal(xid) && XidInMVCCSnapshot(xid, GetActiveSnapshot()) &&
+		!TransactionIdIsCurrentTransactionId(xid))
+		PG_RETURN_BOOL(true);
+	PG_RETURN_BOOL(!PG_ARGISNULL(2) && is_written(fcinfo, PG_GETARG_OID(2)));
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
  * monitor.c
- *		What is attached, and how far it is: views fav_attachments and fav_progress.
+ *		The views fav_attachments and fav_progress.
  *
  * fav_attachments reads only catalogs, so that a look at the view runs no code of others and waits
  * for no lock.
@@ -30,7 +30,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-/* So often is an attachment read whose objects vanish meanwhile. */
+/* How often to try to read an attachment whose objects vanish meanwhile. */
 #define DESCRIBE_TRIES	3
 
 PG_FUNCTION_INFO_V1(fav_list_attachments);
@@ -161,7 +161,7 @@ try_describe(Oid schema, Oid levels, Datum *values, bool *nulls)
 	return found;
 }
 
-/* What is left of an attachment (fav_is_remnant): its table, whose writes fail, and no more. */
+/* A remnant of an attachment (fav_is_remnant): only its table is known, whose writes fail. */
 static void
 describe_remnant(const FavTrigger *trigger, Datum *values, bool *nulls)
 {

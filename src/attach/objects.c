@@ -4,36 +4,24 @@
  *
  * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/sink.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/dependency.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_depend.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
+#include "commands/trigger.h"
 #include "common/shortest_dec.h"
-#include "funcapi.h"
-#include "nodes/makefuncs.h"
-#include "parser/parse_func.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/regproc.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 /*
@@ -124,17 +112,51 @@ find_trigger(const List *triggers, Oid levels, const TriggerShape *shape)
 	return NULL;
 }
 
+/* Has the table a trigger of this name, or a partition to which row triggers are cloned? */
+static bool
+has_trigger_named(Oid relation, bool is_of_rows, const char *name)
+{
+	List	   *family = list_make1_oid(relation);
+	ListCell   *cell;
+
+	if (is_of_rows && get_rel_relkind(relation) == RELKIND_PARTITIONED_TABLE)
+		family = find_all_inheritors(relation, NoLock, NULL);
+	foreach(cell, family)
+		if (OidIsValid(get_trigger_oid(lfirst_oid(cell), name, true)))
+			return true;
+	return false;
+}
+
+/*
+ * The name of a trigger.  That of a levels table which has been renamed since may have the name
+ * already: then a number follows.
+ */
+static char *
+choose_trigger_name(Oid levels, Oid relation, const TriggerShape *shape)
+{
+	const char *base = get_rel_name(levels);
+	bool		comes_last = (shape->type & TRIGGER_TYPE_BEFORE) != 0;
+	const char *label = shape->suffix;
+	char	   *name;
+	int			number = 0;
+
+	for (;;)
+	{
+		name = comes_last ? makeObjectName("zz", base, label) : makeObjectName(base, NULL, label);
+		if (!has_trigger_named(relation, shape->is_of_rows, name))
+			return name;
+		label = psprintf("%s%d", shape->suffix, ++number);
+	}
+}
+
 static void
 create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
-	const char *levels = get_rel_name(attachment->levels);
-	bool		comes_last = (shape->type & TRIGGER_TYPE_BEFORE) != 0;
+	char	   *name = choose_trigger_name(attachment->levels, relation, shape);
 
 	fav_run(psprintf("CREATE TRIGGER %s %s ON %s FOR EACH %s WHEN (%s)"
 					 " EXECUTE FUNCTION %s()",
-					 quote_identifier(comes_last ? makeObjectName("zz", levels, shape->suffix) :
-									  makeObjectName(levels, NULL, shape->suffix)),
-					 shape->event, fav_relation_name(relation),
+					 quote_identifier(name), shape->event, fav_relation_name(relation),
 					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
 					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
 							   "{fav}.fav_reconcile")));
@@ -183,72 +205,6 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
-/* Does the index keep the levels table from having a key twice, by our equality of keys? */
-bool
-fav_is_key_index(const FavAttachment *attachment, Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	bool		found;
-	bool		isnull;
-	Datum		classes;
-	Datum		collations;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	classes = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
-	collations = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation, &isnull);
-	found = form->indisunique && form->indisvalid && form->indimmediate &&
-		form->indnkeyatts == 1 && form->indkey.values[0] == FAV_LEVELS_KEY &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
-		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[0]) ==
-		attachment->filter_key_type->btree_opf &&
-		((oidvector *) DatumGetPointer(collations))->values[0] ==
-		(attachment->share > 0 ? InvalidOid : attachment->key.collation);
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-/* New keys need such an index.  Without a lock. */
-bool
-fav_has_key_index(const FavAttachment *attachment)
-{
-	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
-	bool		found = false;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(attachment->levels));
-	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found |= fav_is_key_index(attachment, ((Form_pg_index) GETSTRUCT(tuple))->indexrelid);
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-static Oid
-relation_of_trigger(Oid trigger)
-{
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
-	Oid			relation = InvalidOid;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(trigger));
-	scan = systable_beginscan(catalog, TriggerOidIndexId, true, NULL, 1, &key);
-	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		relation = ((Form_pg_trigger) GETSTRUCT(tuple))->tgrelid;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return relation;
-}
-
 /* Has the relation a trigger of ours that means this levels table? */
 static bool
 has_trigger_for(Oid schema, Oid relation, Oid levels)
@@ -275,7 +231,7 @@ list_left(const FavAttachment *attachment)
 
 	foreach(cell, fav_dependents(attachment->levels, TriggerRelationId))
 	{
-		Oid			relation = relation_of_trigger(lfirst_oid(cell));
+		Oid			relation = fav_relation_of_trigger(lfirst_oid(cell));
 
 		if (OidIsValid(relation) && !list_member_oid(family, relation) &&
 			fav_owner_of(relation) == attachment->owner &&
@@ -312,9 +268,10 @@ fav_free_left(const FavAttachment *attachment)
 }
 
 /*
- * Are all triggers there and enabled, do all objects belong to one owner, and has no table left
- * that is still in the filters?  A partition that was made later has no statement
- * trigger: its changes are seen, but not a TRUNCATE of it alone.  A shard need not see that.
+ * Are all triggers there and enabled, do all objects belong to one owner, do neither policies nor
+ * rules come in between, and has no table left that is still in the filters?  A partition that was
+ * made later has no statement trigger: its changes are seen, but not a TRUNCATE of it alone.  A
+ * shard need not see that.
  */
 bool
 fav_is_active(const FavAttachment *attachment)
@@ -326,7 +283,8 @@ fav_is_active(const FavAttachment *attachment)
 	FavHas		has;
 	size_t		i;
 
-	if (!fav_has_key_index(attachment) || list_left(attachment) != NIL)
+	if (!fav_has_key_index(attachment) || fav_is_overruled(attachment->levels) ||
+		list_left(attachment) != NIL)
 		return false;
 	if (!is_shard &&
 		(!fav_find_has(attachment->schema, attachment->levels, &has) ||
@@ -396,14 +354,7 @@ exact_text(double number)
 	return text;
 }
 
-/* A column of ours beside the key, which may have any name. */
-const char *
-fav_own_column(const char *name, const char *key)
-{
-	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
-}
-
-/* Something about each column of a sink's log. */
+/* `format` for each column of a sink's log. */
 static const char *
 log_columns(const FavAttachment *attachment, const char *key, const char *format)
 {
@@ -416,7 +367,7 @@ log_columns(const FavAttachment *attachment, const char *key, const char *format
 	return list.data;
 }
 
-/* The levels table, beside the source. */
+/* The levels table, in the schema of the source. */
 void
 fav_create_levels(FavAttachment *attachment, const char *key_name, const char *levels_name)
 {

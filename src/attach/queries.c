@@ -5,7 +5,6 @@
  * Every name in a query is qualified: the search_path has no say.
  */
 #include "attach/citus.h"
-#include "attach/objects.h"
 #include "attach/queries.h"
 
 #include "access/htup_details.h"
@@ -48,13 +47,20 @@ fav_relation_name(Oid relation)
 									  get_rel_name(relation));
 }
 
+/* The name of a column of ours, next to that of the key, which may have any name. */
+const char *
+fav_own_column(const char *name, const char *key)
+{
+	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
+}
+
 static const char *
 levels_column(const FavAttachment *attachment, AttrNumber number)
 {
 	return quote_identifier(get_attname(attachment->levels, number, false));
 }
 
-/* A list of something with the name and the number of each part of a sink's log. */
+/* `format` with the name and the number of each part of a sink's log. */
 static const char *
 log_parts(const FavAttachment *attachment, const char *format)
 {
@@ -67,7 +73,7 @@ log_parts(const FavAttachment *attachment, const char *format)
 	return list.data;
 }
 
-/* An operator of keys. */
+/* The qualified name of an operator of keys. */
 static char *
 key_operator(Oid operator)
 {
@@ -182,7 +188,7 @@ word_of_source(const FavAttachment *attachment, const char *word)
 	return NULL;
 }
 
-/* columns of the levels table, which are known by their place, and of the view; no level; the log */
+/* columns of the levels table, known by their place, and of the view; no level; the log */
 static const char *
 word_of_levels(const FavAttachment *attachment, const char *word)
 {

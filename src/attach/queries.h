@@ -28,6 +28,7 @@ extern void fav_lock_as_owner(Oid relation, LOCKMODE mode);
 /* queries.c: the texts of queries, and executing them */
 extern char *fav_relation_name(Oid relation);
 extern const char *fav_element_type_name(FavKind kind);
+extern const char *fav_own_column(const char *name, const char *key);
 extern char *fav_query(const FavAttachment *attachment, const char *text);
 extern void fav_run(const char *command);
 extern uint64 fav_execute(FavAttachment *attachment, FavQuery query, Datum *values,

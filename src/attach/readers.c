@@ -2,25 +2,23 @@
  * readers.c
  *		What people read an attachment with: the function <name>_has and the view <name>_fav.
  *
- * Both are ordinary objects of the owner, beside the levels table.  They are found again by what
- * they are, not by what they are called: they depend on the levels table, belong to its owner,
- * and are made of our functions.  Nobody else can make such an object.
+ * Both are ordinary objects of the owner, in the schema of the levels table.  They are found by
+ * identity, not by name: they depend on the levels table, belong to its owner, and call our
+ * functions.  Nobody else can make such an object.
  *
  * The function says if the filters are complete.  The view is made when they are.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_depend.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
@@ -33,71 +31,12 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_refuse_write);
-
-/*
- * Dependencies
- */
-
-/* The objects of a class that depend on a table. */
-List *
-fav_dependents(Oid table, Oid dependent_class)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RelationRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		if (depend->classid == dependent_class)
-			found = list_append_unique_oid(found, depend->objid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-/* The objects of a class that a rule depends on. */
-static List *
-dependencies_of_rule(Oid rule, Oid class)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(RewriteRelationId));
-	ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(rule));
-	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
-
-		if (depend->refclassid == class)
-			found = list_append_unique_oid(found, depend->refobjid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
 
 /*
  * The function
@@ -153,8 +92,7 @@ has_function(Oid schema)
 {
 	Oid			types[4] = {REGCLASSOID, RECORDOID, BOOLOID, BOOLOID};
 
-	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("fav_has"),
-						   PointerGetDatum(buildoidvector(types, 4)), ObjectIdGetDatum(schema));
+	return fav_find_function(schema, "fav_has", 4, types);
 }
 
 /* The function <name>_has of a levels table; false if there is none. */
@@ -290,51 +228,24 @@ fav_refuse_taken_function(Oid namespace, const char *name)
  * The view
  */
 
-/* The relation that a rule belongs to. */
-static Oid
-relation_of_rule(Oid rule)
-{
-	Relation	catalog = table_open(RewriteRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Oid			relation = InvalidOid;
-
-	ScanKeyInit(&key, Anum_pg_rewrite_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(rule));
-	scan = systable_beginscan(catalog, RewriteOidIndexId, true, NULL, 1, &key);
-	if (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		relation = ((Form_pg_rewrite) GETSTRUCT(tuple))->ev_class;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return relation;
-}
-
 /* Does the relation have our trigger that refuses to write it? */
 static bool
 refuses_writes(Oid schema, Oid relation)
 {
-	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-										   CStringGetDatum("fav_refuse_write"),
-										   PointerGetDatum(buildoidvector(NULL, 0)),
-										   ObjectIdGetDatum(schema));
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
+	Oid			function = fav_find_function(schema, "fav_refuse_write", 0, NULL);
 	bool		found = false;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(relation));
-	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found |= ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid == function;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_begin_scan(&scan, TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid,
+				   relation);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+		found |= ((Form_pg_trigger) GETSTRUCT(row))->tgfoid == function;
+	fav_end_scan(&scan);
 	return found;
 }
 
-/* The views of the shape of ours, whoever has made them. */
+/* The views that look like ours, whoever has made them. */
 static List *
 list_views(Oid schema, Oid levels)
 {
@@ -343,7 +254,7 @@ list_views(Oid schema, Oid levels)
 
 	foreach(cell, fav_dependents(levels, RewriteRelationId))
 	{
-		Oid			view = relation_of_rule(lfirst_oid(cell));
+		Oid			view = fav_relation_of_rule(lfirst_oid(cell));
 
 		if (OidIsValid(view) && get_rel_relkind(view) == RELKIND_VIEW &&
 			refuses_writes(schema, view))
@@ -357,12 +268,9 @@ static bool
 calls_stack(Oid schema, Oid rule, Oid fav)
 {
 	Oid			types[3] = {fav, fav, fav};
-	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-										   CStringGetDatum("fav_stack"),
-										   PointerGetDatum(buildoidvector(types, 3)),
-										   ObjectIdGetDatum(schema));
 
-	return list_member_oid(dependencies_of_rule(rule, ProcedureRelationId), function);
+	return list_member_oid(fav_dependencies_of_rule(rule, ProcedureRelationId),
+						   fav_find_function(schema, "fav_stack", 3, types));
 }
 
 /*
@@ -383,7 +291,7 @@ fav_view_of_levels(Oid schema, Oid levels)
 		return InvalidOid;
 	foreach(cell, fav_dependents(levels, RewriteRelationId))
 	{
-		Oid			view = relation_of_rule(lfirst_oid(cell));
+		Oid			view = fav_relation_of_rule(lfirst_oid(cell));
 
 		if (OidIsValid(view) && get_rel_relkind(view) == RELKIND_VIEW &&
 			fav_owner_of(view) == owner && calls_stack(schema, lfirst_oid(cell), fav))
@@ -393,7 +301,7 @@ fav_view_of_levels(Oid schema, Oid levels)
 }
 
 /*
- * Make the view of a levels table, beside it.  It names the source, so that this cannot be
+ * Make the view of a levels table, in its schema.  It names the source, so that this cannot be
  * dropped without it.  As the owner.
  */
 void
@@ -416,7 +324,7 @@ fav_create_view(const FavAttachment *attachment, const char *view_name)
 	fav_grant_to_readers(attachment, get_relname_relid(view_name, namespace));
 }
 
-/* What the rules of a view read the filters of; false if it is nothing of ours. */
+/* The definition of the filters that a view reads; false if it is none of our views. */
 static bool
 read_definition_of_view(Oid schema, Relation view, FavDefinition *definition)
 {
@@ -424,9 +332,13 @@ read_definition_of_view(Oid schema, Relation view, FavDefinition *definition)
 	int			i;
 
 	for (i = 0; view->rd_rules != NULL && i < view->rd_rules->numLocks; i++)
-		foreach(cell, dependencies_of_rule(view->rd_rules->rules[i]->ruleId, RelationRelationId))
+	{
+		Oid			rule = view->rd_rules->rules[i]->ruleId;
+
+		foreach(cell, fav_dependencies_of_rule(rule, RelationRelationId))
 			if (fav_read_definition(schema, lfirst_oid(cell), definition))
 				return true;
+	}
 	return false;
 }
 
@@ -532,10 +444,23 @@ fav_grant_call(const FavAttachment *attachment, Oid function, AclMode right)
 }
 
 /*
- * Those who may read the source may read its filters, too, and nobody but the owner may write
- * them, whatever the default privileges say.  With row security, to read the source is not to
- * read all of it, and the filters are for the owner.  As the owner.
+ * Those who may read the source may read its filters, too.  With row security, to read the source
+ * is not to read all of it, and the filters are for the owner.
  */
+static void
+grant_select(const FavAttachment *attachment, Oid relation)
+{
+	ListCell   *cell;
+
+	if (has_row_security(attachment->source))
+		return;
+	foreach(cell, list_grantees(attachment->source, ACL_SELECT))
+		fav_run(psprintf("GRANT SELECT ON TABLE %s TO %s", fav_relation_name(relation),
+						 (char *) lfirst(cell)));
+	CommandCounterIncrement();
+}
+
+/* Nobody but the owner may write filters, whatever the default privileges say.  As the owner. */
 void
 fav_grant_to_readers(const FavAttachment *attachment, Oid relation)
 {
@@ -544,12 +469,7 @@ fav_grant_to_readers(const FavAttachment *attachment, Oid relation)
 	foreach(cell, list_grantees(relation, ~(AclMode) 0))
 		fav_run(psprintf("REVOKE ALL ON TABLE %s FROM %s", fav_relation_name(relation),
 						 (char *) lfirst(cell)));
-	if (has_row_security(attachment->source))
-		return;
-	foreach(cell, list_grantees(attachment->source, ACL_SELECT))
-		fav_run(psprintf("GRANT SELECT ON TABLE %s TO %s", fav_relation_name(relation),
-						 (char *) lfirst(cell)));
-	CommandCounterIncrement();
+	grant_select(attachment, relation);
 }
 
 void
@@ -564,7 +484,22 @@ fav_notice_row_security(Oid source)
 }
 
 /*
- * All of them
+ * Do policies or rules come between the filters and their users?  Policies hide filters from
+ * readers, and rules replace the queries that write them.
+ */
+bool
+fav_is_overruled(Oid levels)
+{
+	ListCell   *cell;
+
+	foreach(cell, fav_dependents(levels, RewriteRelationId))
+		if (fav_relation_of_rule(lfirst_oid(cell)) == levels)
+			return true;
+	return has_row_security(levels);
+}
+
+/*
+ * State and names
  */
 
 /* Filters are complete if the function says so. */
@@ -590,7 +525,7 @@ attachment_name(Oid levels)
 }
 
 /*
- * The source has got another owner, and the rest of the attachment must follow
+ * Commands to run after the owner of the source has changed
  */
 
 typedef struct Follow
@@ -608,10 +543,22 @@ add_command(Follow *follow, const char *kind, const char *name)
 					 quote_identifier(GetUserNameFromId(follow->owner, false)));
 }
 
+/* Is an object called as we call it, beside a levels table of this name? */
+static bool
+has_name_of_ours(const char *name, const char *suffix, const char *levels)
+{
+	size_t		length = strlen(name);
+	size_t		end = strlen(suffix) + 1;
+
+	if (length < end || strcmp(name + length - end + 1, suffix) != 0)
+		return false;
+	return strcmp(makeObjectName(pnstrdup(name, length - end), "fav", "levels"), levels) == 0;
+}
+
 /*
- * Is an object of the shape of ours one that must follow?  Anybody can make such a thing, and the
- * owner must not be told to take it over.  So it has to belong to the owner of the levels table; if
- * that has followed already, it has to be where we make ours.
+ * Must an object that looks like ours get the new owner, too?  Anybody can make such an object, and
+ * the owner must not be told to take it over.  So it must belong to the owner of the levels table
+ * or, if that table has the new owner already, have the schema and the name that we give to ours.
  */
 static bool
 must_follow(const Follow *follow, Oid owner, Oid namespace, const char *name, const char *suffix)
@@ -623,7 +570,7 @@ must_follow(const Follow *follow, Oid owner, Oid namespace, const char *name, co
 	if (former != follow->owner)
 		return owner == former;
 	return namespace == get_rel_namespace(follow->levels) &&
-		strcmp(name, makeObjectName(attachment_name(follow->levels), NULL, suffix)) == 0;
+		has_name_of_ours(name, suffix, get_rel_name(follow->levels));
 }
 
 static void
@@ -698,9 +645,9 @@ fav_list_owner_commands(Oid schema, Oid source, Oid levels)
 }
 
 /*
- * Filters are complete now, if they have not been before.  The lock keeps two sessions from
- * saying so at once; writers do not wait for it.  A shard is read through its table.  As the
- * owner.
+ * Filters are complete now, if they have not been before.  Then those who may read the source by
+ * now get their rights.  The lock keeps two sessions from saying so at once; writers do not wait
+ * for it.  A shard is read through its table.  As the owner.
  */
 void
 fav_complete(const FavAttachment *attachment)
@@ -718,6 +665,8 @@ fav_complete(const FavAttachment *attachment)
 	{
 		has.complete = true;
 		fav_replace_has(attachment, &has);
+		fav_grant_call(attachment, has.function, ACL_SELECT);
+		grant_select(attachment, levels);
 	}
 	if (!OidIsValid(fav_view_of_levels(attachment->schema, levels)))
 		fav_create_view(attachment, makeObjectName(name, NULL, "fav"));

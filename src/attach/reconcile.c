@@ -16,7 +16,7 @@
  * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
  * building the key's base takes.
  */
-#include "attach/build.h"
+#include "attach/hashes.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/rows.h"
@@ -28,34 +28,25 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* Millions of hashes take a while. */
-#define ST_SORT			sort_hashes
-#define ST_ELEMENT_TYPE uint64_t
-#define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
 /*
  * A row that is neither there nor can be inserted is one that somebody else has inserted
  * and removed again.  That does not go on for long.
  */
 #define INSERT_TRIES		10
 
-/* So many elements, or so many bytes of them, are looked up at once. */
+/* How many elements, or bytes of them, are looked up at once. */
 #define LOOK_UP_BATCH		8192
 #define LOOK_UP_BATCH_BYTES (8 * 1024 * 1024)
 
-/* A key that is being reconciled. */
-struct FavKey
+/* The work on one key. */
+struct FavReconciliation
 {
 	FavRow		row;
 	FavKnown	known;			/* of its touched rows */
 
 	/* Its touched rows, by their hashes: those in the source, and the others. */
-	FavHashes		present;
-	FavHashes		absent;
+	FavHashes	present;
+	FavHashes	absent;
 
 	/* Elements that are yet to be looked up, and the key that they belong to. */
 	MemoryContext batch;
@@ -64,9 +55,9 @@ struct FavKey
 	int			nelements;
 	int			allocated;
 
-	/* What the levels do not tell right: these come, and those go. */
-	FavHashes		add;
-	FavHashes		exclude;
+	/* Hashes to add and to exclude. */
+	FavHashes	add;
+	FavHashes	exclude;
 };
 
 /* In a loop over the elements of a key, which may have millions. */
@@ -80,44 +71,6 @@ check_for_interrupts(size_t i)
 /*
  * Hashes
  */
-
-void
-fav_append_hash(FavHashes *hashes, uint64_t hash)
-{
-	if (hashes->count == hashes->allocated)
-	{
-		hashes->allocated = Max(16, 2 * hashes->allocated);
-		hashes->values = hashes->values == NULL ?
-			palloc(hashes->allocated * sizeof(uint64_t)) :
-			repalloc_huge(hashes->values, hashes->allocated * sizeof(uint64_t));
-	}
-	hashes->values[hashes->count++] = hash;
-}
-
-int
-fav_compare_hashes(const void *a, const void *b)
-{
-	uint64_t	first = *(const uint64_t *) a;
-	uint64_t	second = *(const uint64_t *) b;
-
-	return (first > second) - (first < second);
-}
-
-/* Sort them, and leave out repetitions. */
-void
-fav_sort_hashes(FavHashes *hashes)
-{
-	size_t		unique = 0;
-	size_t		i;
-
-	if (hashes->count < 2)
-		return;
-	sort_hashes(hashes->values, hashes->count);
-	for (i = 0; i < hashes->count; i++)
-		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
-			hashes->values[unique++] = hashes->values[i];
-	hashes->count = unique;
-}
 
 static bool
 includes(const FavHashes *hashes, uint64_t hash)
@@ -146,31 +99,57 @@ subtract(FavHashes *hashes, const FavHashes *others)
  * Rows
  */
 
+/* The levels of a key from the source as it is now.  Few elements are all in recent. */
+static void
+build_levels(const FavRow *row, FavWritten *written)
+{
+	FavAttachment *attachment = row->attachment;
+	Datum		values[4];
+	Datum		filter;
+	bool		isnull;
+
+	fav_filter_range(attachment, row->key, values);
+	values[2] = Float8GetDatum(attachment->params.error_rate);
+	values[3] = Int64GetDatum((int64) attachment->params.seed);
+	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
+	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	written->base = FAV_NO_LEVEL;
+	written->recent = attachment->empty;
+	if (!isnull)
+	{
+		struct varlena *copy = (struct varlena *) PG_DETOAST_DATUM_COPY(filter);
+		bool		has_slices = ((const uint8_t *) VARDATA(copy))[FAV_AT_NSLICES] > 0;
+
+		*(has_slices ? &written->base : &written->recent) = PointerGetDatum(copy);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
 /* The first filter of a key, from the source; false if somebody else was faster. */
 static bool
 insert_row(FavRow *row)
 {
-	FavWritten	levels = {0};
+	FavWritten	written = {0};
 
-	fav_build_key(row->attachment, row->key, &levels.base, &levels.recent);
-	return fav_insert_row(row, &levels);
+	build_levels(row, &written);
+	return fav_insert_row(row, &written);
 }
 
 /* Read the row; false if there was none, and now is one, fresh from the source. */
 static bool
-read_or_insert(FavKey *key)
+read_or_insert(FavReconciliation *work)
 {
 	int			tries;
 
 	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
-		if (fav_read_row(&key->row))
+		if (fav_read_row(&work->row))
 			return true;
-		if (insert_row(&key->row))
+		if (insert_row(&work->row))
 			return false;
 		CHECK_FOR_INTERRUPTS();
 	}
-	fav_raise_not_written(key->row.attachment);
+	fav_raise_not_written(work->row.attachment);
 }
 
 /*
@@ -178,19 +157,19 @@ read_or_insert(FavKey *key)
  * is fresh from the source, and all touched elements are there.
  */
 static bool
-open_row(FavKey *key)
+open_row(FavReconciliation *work)
 {
-	if (read_or_insert(key))
+	if (read_or_insert(work))
 		return true;
-	if (key->known == FAV_ALL_PRESENT)
+	if (work->known == FAV_ALL_PRESENT)
 		return false;
-	if (!fav_read_row(&key->row))
-		fav_raise_not_written(key->row.attachment);
+	if (!fav_read_row(&work->row))
+		fav_raise_not_written(work->row.attachment);
 	return true;
 }
 
 /*
- * Which touched elements are there
+ * Looking up touched elements
  */
 
 /*
@@ -198,9 +177,9 @@ open_row(FavKey *key)
  * the key, unless there is but one.
  */
 static void
-look_up(FavKey *key)
+look_up(FavReconciliation *work)
 {
-	FavAttachment *attachment = key->row.attachment;
+	FavAttachment *attachment = work->row.attachment;
 	const TypeCacheEntry *type = attachment->element_type;
 	FavHashes	found = {NULL, 0, 0};
 	FavQuery	query;
@@ -208,13 +187,13 @@ look_up(FavKey *key)
 	uint64		nrows;
 	uint64		i;
 
-	if (key->nelements == 0)
+	if (work->nelements == 0)
 		return;
-	values[0] = key->row_key;
-	values[1] = PointerGetDatum(construct_array(key->elements, key->nelements,
+	values[0] = work->row_key;
+	values[1] = PointerGetDatum(construct_array(work->elements, work->nelements,
 												attachment->element.type, type->typlen,
 												type->typbyval, type->typalign));
-	query = key->nelements == 1 || fav_has_index_on_pair(attachment) ? FAV_QUERY_PROBE :
+	query = work->nelements == 1 || fav_has_index_on_pair(attachment) ? FAV_QUERY_PROBE :
 		FAV_QUERY_LOOK_UP;
 	nrows = fav_execute(attachment, query, values, NULL, SPI_OK_SELECT);
 	for (i = 0; i < nrows; i++)
@@ -223,21 +202,21 @@ look_up(FavKey *key)
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1,
 											&isnull);
 
-		fav_append_hash(&found, fav_hash_row(attachment, key->row_key, element));
+		fav_append_hash(&found, fav_hash_row(attachment, work->row_key, element));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
 	fav_sort_hashes(&found);
-	for (i = 0; i < (uint64) key->nelements; i++)
+	for (i = 0; i < (uint64) work->nelements; i++)
 	{
-		uint64_t	hash = fav_hash_row(attachment, key->row_key, key->elements[i]);
+		uint64_t	hash = fav_hash_row(attachment, work->row_key, work->elements[i]);
 
-		fav_append_hash(includes(&found, hash) ? &key->present : &key->absent, hash);
+		fav_append_hash(includes(&found, hash) ? &work->present : &work->absent, hash);
 	}
 	if (found.values != NULL)
 		pfree(found.values);
-	key->nelements = 0;
-	MemoryContextReset(key->batch);
+	work->nelements = 0;
+	MemoryContextReset(work->batch);
 }
 
 /*
@@ -245,36 +224,36 @@ look_up(FavKey *key)
  * are looked up together.
  */
 void
-fav_touch_row(FavKey *key, Datum row_key, Datum element)
+fav_touch_row(FavReconciliation *work, Datum row_key, Datum element)
 {
-	const FavAttachment *attachment = key->row.attachment;
+	const FavAttachment *attachment = work->row.attachment;
 	const TypeCacheEntry *type = attachment->element_type;
 	MemoryContext old;
 
-	if (key->known != FAV_UNKNOWN)
+	if (work->known != FAV_UNKNOWN)
 	{
-		fav_append_hash(key->known == FAV_ALL_PRESENT ? &key->present : &key->absent,
-			   fav_hash_row(attachment, row_key, element));
+		fav_append_hash(work->known == FAV_ALL_PRESENT ? &work->present : &work->absent,
+						fav_hash_row(attachment, row_key, element));
 		return;
 	}
-	if (attachment->share > 0 && key->nelements > 0 &&
+	if (attachment->share > 0 && work->nelements > 0 &&
 		fav_integer(attachment->key.type, row_key) !=
-		fav_integer(attachment->key.type, key->row_key))
-		look_up(key);
-	if (key->nelements == key->allocated)
+		fav_integer(attachment->key.type, work->row_key))
+		look_up(work);
+	if (work->nelements == work->allocated)
 	{
-		key->allocated *= 2;
-		key->elements = repalloc(key->elements, key->allocated * sizeof(Datum));
+		work->allocated *= 2;
+		work->elements = repalloc(work->elements, work->allocated * sizeof(Datum));
 	}
-	old = MemoryContextSwitchTo(key->batch);
-	if (key->nelements == 0)
-		key->row_key = datumCopy(row_key, attachment->key_type->typbyval,
-								 attachment->key_type->typlen);
-	key->elements[key->nelements++] = datumCopy(element, type->typbyval, type->typlen);
+	old = MemoryContextSwitchTo(work->batch);
+	if (work->nelements == 0)
+		work->row_key = datumCopy(row_key, attachment->key_type->typbyval,
+								  attachment->key_type->typlen);
+	work->elements[work->nelements++] = datumCopy(element, type->typbyval, type->typlen);
 	MemoryContextSwitchTo(old);
-	if (key->nelements == LOOK_UP_BATCH ||
-		MemoryContextMemAllocated(key->batch, false) >= LOOK_UP_BATCH_BYTES)
-		look_up(key);
+	if (work->nelements == LOOK_UP_BATCH ||
+		MemoryContextMemAllocated(work->batch, false) >= LOOK_UP_BATCH_BYTES)
+		look_up(work);
 }
 
 /*
@@ -282,102 +261,103 @@ fav_touch_row(FavKey *key, Datum row_key, Datum element)
  */
 
 static bool
-recent_excludes(const FavFilter *recent, uint64_t hash)
-{
-	return fav_has_tombstone(recent, hash);
-}
-
-static bool
 recent_contains(const FavFilter *recent, uint64_t hash)
 {
 	return fav_recent_contains(recent->recent, recent->nrecent, hash);
 }
 
+static bool
+levels_contain(FavReconciliation *work, uint64_t hash)
+{
+	const FavFilter *recent = &work->row.recent;
+
+	return FAV_IS_IN_LEVELS(recent_contains(recent, hash),
+							fav_row_reports_below_recent(&work->row, hash),
+							fav_has_tombstone(recent, hash));
+}
+
 /*
- * Find out what recent has to be told.  A present element that a level below reports need
- * not be added, but looking there costs more than adding it, so it is done on demand.  Of
- * the absent ones, those that a level below reports need a tombstone.
+ * Find the changes that recent needs.  A present element that a level below reports need not be
+ * added, but looking there costs more than adding it, so it is done on demand.  An absent element
+ * that a level below reports needs a tombstone.
  */
 static void
-find_changes(FavKey *key, bool look_below)
+find_changes(FavReconciliation *work, bool look_below)
 {
-	const FavFilter *recent = &key->row.recent;
-	size_t		nprobes = key->absent.count + (look_below ? key->present.count : 0);
+	const FavFilter *recent = &work->row.recent;
+	size_t		nprobes = work->absent.count + (look_below ? work->present.count : 0);
 	size_t		i;
 
-	if (nprobes > 1 && fav_row_base(&key->row) != NULL)
-		fav_reader_expect(fav_row_base(&key->row), nprobes);
-	key->add.count = key->exclude.count = 0;
-	for (i = 0; i < key->present.count; i++)
+	if (nprobes > 1 && fav_row_base(&work->row) != NULL)
+		fav_reader_expect(fav_row_base(&work->row), nprobes);
+	work->add.count = work->exclude.count = 0;
+	for (i = 0; i < work->present.count; i++)
 	{
-		uint64_t	hash = key->present.values[i];
+		uint64_t	hash = work->present.values[i];
 
 		check_for_interrupts(i);
-		if (!recent_contains(recent, hash) &&
-			!(look_below && !recent_excludes(recent, hash) &&
-			  fav_row_reports_below_recent(&key->row, hash)))
-			fav_append_hash(&key->add, hash);
+		if (!(look_below ? levels_contain(work, hash) : recent_contains(recent, hash)))
+			fav_append_hash(&work->add, hash);
 	}
-	for (i = 0; i < key->absent.count; i++)
+	for (i = 0; i < work->absent.count; i++)
 	{
-		uint64_t	hash = key->absent.values[i];
+		uint64_t	hash = work->absent.values[i];
 
 		check_for_interrupts(i);
-		if (recent_contains(recent, hash) ||
-			(!recent_excludes(recent, hash) && fav_row_reports_below_recent(&key->row, hash)))
-			fav_append_hash(&key->exclude, hash);
+		if (levels_contain(work, hash))
+			fav_append_hash(&work->exclude, hash);
 	}
 }
 
 /* How many hashes recent would have; a little pessimistic: one may replace another. */
 static uint64
-recent_count(const FavKey *key)
+recent_count(const FavReconciliation *work)
 {
-	const FavFilter *recent = &key->row.recent;
+	const FavFilter *recent = &work->row.recent;
 
-	return recent->nrecent + recent->ntombstones + key->add.count + key->exclude.count;
+	return recent->nrecent + recent->ntombstones + work->add.count + work->exclude.count;
 }
 
 static uint64
-middle_capacity(FavKey *key)
+middle_capacity(FavReconciliation *work)
 {
-	FavReader  *base = fav_row_base(&key->row);
+	FavReader  *base = fav_row_base(&work->row);
 
 	return base == NULL ? 0 : fav_middle_capacity(base->filter.elements);
 }
 
 static uint64
-middle_count(FavKey *key)
+middle_count(FavReconciliation *work)
 {
-	FavReader  *middle = fav_row_middle(&key->row);
+	FavReader  *middle = fav_row_middle(&work->row);
 
 	return middle == NULL ? 0 : fav_middle_count(&middle->filter);
 }
 
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
 static void
-open_recent(const FavKey *key, FavEditor *editor)
+open_recent(const FavReconciliation *work, FavEditor *editor)
 {
-	fav_editor_open(editor, &key->row.recent);
-	if (key->exclude.count > 0)
-		fav_require(fav_editor_remove_many(editor, key->exclude.values, key->exclude.count));
+	fav_editor_open(editor, &work->row.recent);
+	if (work->exclude.count > 0)
+		fav_require(fav_editor_remove_many(editor, work->exclude.values, work->exclude.count));
 }
 
 static bool
-change_recent(FavKey *key)
+change_recent(FavReconciliation *work)
 {
-	FavWritten	levels = {0};
+	FavWritten	written = {0};
 	FavEditor	editor;
 	size_t		i;
 
-	open_recent(key, &editor);
-	for (i = 0; i < key->exclude.count; i++)
-		if (fav_row_reports_below_recent(&key->row, key->exclude.values[i]))
-			fav_require(fav_editor_exclude(&editor, key->exclude.values[i]));
-	for (i = 0; i < key->add.count; i++)
-		fav_require(fav_levels_add(&editor, key->add.values[i]));
-	levels.recent = fav_finish_edit(&editor);
-	return fav_write_row(&key->row, FAV_QUERY_SET_RECENT, &levels);
+	open_recent(work, &editor);
+	for (i = 0; i < work->exclude.count; i++)
+		if (fav_row_reports_below_recent(&work->row, work->exclude.values[i]))
+			fav_require(fav_editor_exclude(&editor, work->exclude.values[i]));
+	for (i = 0; i < work->add.count; i++)
+		fav_require(fav_levels_add(&editor, work->add.values[i]));
+	written.recent = fav_finish_edit(&editor);
+	return fav_write_row(&work->row, FAV_QUERY_SET_RECENT, &written);
 }
 
 /*
@@ -385,14 +365,14 @@ change_recent(FavKey *key)
  * may report it by chance now, though they did not before.
  */
 static bool
-push(FavKey *key)
+push(FavReconciliation *work)
 {
 	FavEditor	recent;
 	FavEditor	middle;
-	FavReader  *old = fav_row_middle(&key->row);
-	FavWritten	levels = {.recent = key->row.attachment->empty};
+	FavReader  *old = fav_row_middle(&work->row);
+	FavWritten	written = {.recent = work->row.attachment->empty};
 	const FavFilter *pushed;
-	size_t		step = fav_scatter_step(key->add.count);
+	size_t		step = fav_scatter_step(work->add.count);
 	size_t		i;
 
 	if (old != NULL)
@@ -401,28 +381,28 @@ push(FavKey *key)
 		fav_editor_open(&middle, &old->filter);
 	}
 	else
-		fav_new_level(key->row.attachment, FAV_MIDDLE_ERROR_SHARE, middle_capacity(key), &middle);
+		fav_new_level(work->row.attachment, FAV_MIDDLE_ERROR_SHARE, middle_capacity(work), &middle);
 
-	open_recent(key, &recent);
+	open_recent(work, &recent);
 	fav_require(fav_editor_finish(&recent, &pushed));
 	fav_require(fav_levels_push(&middle, pushed));
 	fav_editor_close(&recent);
-	for (i = 0; i < key->add.count; i++)
+	for (i = 0; i < work->add.count; i++)
 	{
 		check_for_interrupts(i);
 		fav_require(fav_levels_add(&middle,
-								   key->add.values[fav_scattered(i, step, key->add.count)]));
+								   work->add.values[fav_scattered(i, step, work->add.count)]));
 	}
 	fav_require(fav_editor_flush(&middle));
-	for (i = 0; i < key->absent.count; i++)
+	for (i = 0; i < work->absent.count; i++)
 	{
 		check_for_interrupts(i);
-		if (fav_editor_contains(&middle, key->absent.values[i]) ||
-			fav_row_reports_below_recent(&key->row, key->absent.values[i]))
-			fav_require(fav_editor_exclude(&middle, key->absent.values[i]));
+		if (fav_editor_contains(&middle, work->absent.values[i]) ||
+			fav_row_reports_below_recent(&work->row, work->absent.values[i]))
+			fav_require(fav_editor_exclude(&middle, work->absent.values[i]));
 	}
-	levels.middle = fav_finish_edit(&middle);
-	return fav_write_row(&key->row, FAV_QUERY_SET_MIDDLE, &levels);
+	written.middle = fav_finish_edit(&middle);
+	return fav_write_row(&work->row, FAV_QUERY_SET_MIDDLE, &written);
 }
 
 /*
@@ -430,7 +410,7 @@ push(FavKey *key)
  * They go to recent or, if they are many, to middle.
  */
 static void
-exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
+exclude_again(FavReconciliation *work, Datum base, Datum *recent, Datum *middle)
 {
 	FavFilter	filter;
 	FavEditor	editor;
@@ -438,25 +418,25 @@ exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
 	size_t		i;
 
 	fav_open_value(&filter, base);
-	key->exclude.count = 0;
-	for (i = 0; i < key->absent.count; i++)
+	work->exclude.count = 0;
+	for (i = 0; i < work->absent.count; i++)
 	{
 		check_for_interrupts(i);
-		if (fav_contains(&filter, key->absent.values[i]))
-			fav_append_hash(&key->exclude, key->absent.values[i]);
+		if (fav_contains(&filter, work->absent.values[i]))
+			fav_append_hash(&work->exclude, work->absent.values[i]);
 	}
-	if (key->exclude.count == 0)
+	if (work->exclude.count == 0)
 		return;
-	are_many = key->exclude.count > FAV_RECENT_MAX;
+	are_many = work->exclude.count > FAV_RECENT_MAX;
 	if (are_many)
-		fav_new_level(key->row.attachment, FAV_MIDDLE_ERROR_SHARE,
+		fav_new_level(work->row.attachment, FAV_MIDDLE_ERROR_SHARE,
 					  fav_middle_capacity(filter.elements), &editor);
 	else
-		fav_new_level(key->row.attachment, 1.0, 0, &editor);
-	for (i = 0; i < key->exclude.count; i++)
+		fav_new_level(work->row.attachment, 1.0, 0, &editor);
+	for (i = 0; i < work->exclude.count; i++)
 	{
 		check_for_interrupts(i);
-		fav_require(fav_editor_exclude(&editor, key->exclude.values[i]));
+		fav_require(fav_editor_exclude(&editor, work->exclude.values[i]));
 	}
 	*(are_many ? middle : recent) = fav_finish_edit(&editor);
 }
@@ -467,7 +447,7 @@ exclude_again(FavKey *key, Datum base, Datum *recent, Datum *middle)
  * transaction and has yet to be reconciled, which drops the tombstone.
  */
 static void
-keep_tombstones(FavKey *key, const FavFilter *level)
+keep_tombstones(FavReconciliation *work, const FavFilter *level)
 {
 	uint32_t	i;
 
@@ -476,73 +456,73 @@ keep_tombstones(FavKey *key, const FavFilter *level)
 		uint64_t	hash = fav_load64(level->tombstones + 8 * (size_t) i);
 
 		check_for_interrupts(i);
-		if (!recent_contains(&key->row.recent, hash))
-			fav_append_hash(&key->absent, hash);
+		if (!recent_contains(&work->row.recent, hash))
+			fav_append_hash(&work->absent, hash);
 	}
 }
 
 /* Build all levels anew from the source. */
 static void
-rebuild(FavKey *key)
+rebuild(FavReconciliation *work)
 {
-	FavWritten	levels = {0};
+	FavWritten	written = {0};
 
-	Assert(key->row.is_locked);
-	fav_build_key(key->row.attachment, key->row.key, &levels.base, &levels.recent);
-	if (levels.base != FAV_NO_LEVEL)
-		exclude_again(key, levels.base, &levels.recent, &levels.middle);
-	(void) fav_write_row(&key->row, FAV_QUERY_SET_BASE, &levels);
+	Assert(work->row.is_locked);
+	build_levels(&work->row, &written);
+	if (written.base != FAV_NO_LEVEL)
+		exclude_again(work, written.base, &written.recent, &written.middle);
+	(void) fav_write_row(&work->row, FAV_QUERY_SET_BASE, &written);
 }
 
 /* Did we write this row?  If somebody else did, there is nothing to go on from. */
 static bool
-is_ours(const FavKey *key)
+is_ours(const FavReconciliation *work)
 {
-	const FavFilter *recent = &key->row.recent;
+	const FavFilter *recent = &work->row.recent;
 
-	return recent->nslices == 0 && recent->params.seed == key->row.attachment->params.seed;
+	return recent->nslices == 0 && recent->params.seed == work->row.attachment->params.seed;
 }
 
-/* False if this takes a lock, and there is none. */
+/* False if this needs the lock of the row, which is not held. */
 static bool
-reconcile(FavKey *key)
+reconcile(FavReconciliation *work)
 {
 	FavReader  *middle;
 
-	if (is_ours(key))
+	if (is_ours(work))
 	{
-		find_changes(key, false);
-		if (recent_count(key) > FAV_RECENT_MAX)
-			find_changes(key, true);
-		if (recent_count(key) <= FAV_RECENT_MAX)
-			return change_recent(key);
-		if (recent_count(key) + middle_count(key) <= middle_capacity(key))
-			return push(key);
-		if (!key->row.is_locked)
+		find_changes(work, false);
+		if (recent_count(work) > FAV_RECENT_MAX)
+			find_changes(work, true);
+		if (recent_count(work) <= FAV_RECENT_MAX)
+			return change_recent(work);
+		if (recent_count(work) + middle_count(work) <= middle_capacity(work))
+			return push(work);
+		if (!work->row.is_locked)
 			return false;
-		keep_tombstones(key, &key->row.recent);
-		middle = fav_row_middle(&key->row);
+		keep_tombstones(work, &work->row.recent);
+		middle = fav_row_middle(&work->row);
 		if (middle != NULL)
 		{
 			fav_reader_expect(middle, UINT32_MAX);
-			keep_tombstones(key, &middle->filter);
+			keep_tombstones(work, &middle->filter);
 		}
-		fav_sort_hashes(&key->absent);
-		subtract(&key->absent, &key->present);
+		fav_sort_hashes(&work->absent);
+		subtract(&work->absent, &work->present);
 	}
-	if (key->row.is_locked)
-		rebuild(key);
-	return key->row.is_locked;
+	if (work->row.is_locked)
+		rebuild(work);
+	return work->row.is_locked;
 }
 
 /*
  * Begin to reconcile a key.  NULL if there is nothing left to do: it had no filter and has one
  * now, fresh from the source.  As the owner; what it takes is in the current memory context.
  */
-FavKey *
+FavReconciliation *
 fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known)
 {
-	FavKey	   *opened = palloc0(sizeof(FavKey));
+	FavReconciliation *opened = palloc0(sizeof(FavReconciliation));
 
 	opened->row.attachment = attachment;
 	opened->row.key = filter_key;
@@ -562,31 +542,31 @@ fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known)
 
 /* Make the filter of the key agree with the source for the elements that were touched. */
 void
-fav_reconcile_key(FavKey *key)
+fav_reconcile_key(FavReconciliation *work)
 {
-	look_up(key);
-	fav_sort_hashes(&key->present);
-	fav_sort_hashes(&key->absent);
+	look_up(work);
+	fav_sort_hashes(&work->present);
+	fav_sort_hashes(&work->absent);
 
 	/* Two elements may share a hash.  Then the one that is there decides. */
-	subtract(&key->absent, &key->present);
-	if (reconcile(key))
+	subtract(&work->absent, &work->present);
+	if (reconcile(work))
 		return;
-	key->row.is_locked = true;
-	if (open_row(key))
-		(void) reconcile(key);
+	work->row.is_locked = true;
+	if (open_row(work))
+		(void) reconcile(work);
 }
 
 /* Build a filter anew from the source.  As the owner. */
 void
 fav_rebuild_key(FavAttachment *attachment, Datum filter_key)
 {
-	FavKey	   *key = palloc0(sizeof(FavKey));
+	FavReconciliation *work = palloc0(sizeof(FavReconciliation));
 
-	key->row.attachment = attachment;
-	key->row.key = filter_key;
-	key->row.is_locked = true;
-	key->row.is_built_anew = true;
-	if (read_or_insert(key))
-		rebuild(key);
+	work->row.attachment = attachment;
+	work->row.key = filter_key;
+	work->row.is_locked = true;
+	work->row.is_built_anew = true;
+	if (read_or_insert(work))
+		rebuild(work);
 }

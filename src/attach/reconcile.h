@@ -15,23 +15,12 @@ typedef enum FavKnown
 	FAV_ALL_ABSENT
 } FavKnown;
 
-typedef struct FavKey FavKey;
+typedef struct FavReconciliation FavReconciliation;
 
-/* A list of hashes that grows. */
-typedef struct FavHashes
-{
-	uint64_t   *values;
-	size_t		count;
-	size_t		allocated;
-} FavHashes;
-
-extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
-extern int	fav_compare_hashes(const void *a, const void *b);
-extern void fav_sort_hashes(FavHashes *hashes);
-
-extern FavKey *fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known);
-extern void fav_touch_row(FavKey *key, Datum row_key, Datum element);
-extern void fav_reconcile_key(FavKey *key);
+extern FavReconciliation *fav_open_key(FavAttachment *attachment, Datum filter_key,
+									   FavKnown known);
+extern void fav_touch_row(FavReconciliation *work, Datum row_key, Datum element);
+extern void fav_reconcile_key(FavReconciliation *work);
 extern void fav_rebuild_key(FavAttachment *attachment, Datum filter_key);
 
 #endif							/* FAV_RECONCILE_H */

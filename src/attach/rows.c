@@ -3,13 +3,11 @@
  *		The row of a filter in its levels table: reading, locking and writing it.
  *
  * A row that is not locked is written on the condition that it is still the version that was
- * read.  As the owner.  What a row takes is in the current memory context.
+ * read.  As the owner.  The memory of a row comes from the current memory context.
  */
-#include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/rows.h"
 
-#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -32,10 +30,8 @@ fav_open_value(FavFilter *filter, Datum value)
 {
 	struct varlena *bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(value);
 	size_t		size = VARSIZE_ANY_EXHDR(bytes);
-	FavProblem	problem;
 
-	if (fav_open(filter, (uint8_t *) VARDATA_ANY(bytes), size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
+	fav_require_open(filter, VARDATA_ANY(bytes), size, size);
 }
 
 /*
@@ -75,8 +71,8 @@ open_level(const FavRow *row, FavRowLevel *level)
 	{
 		memset(&level->cache, 0, sizeof(level->cache));
 		level->reader = fav_reader_cache_find(&level->cache, CurrentMemoryContext,
-									   (struct varlena *) DatumGetPointer(level->value),
-									   &level->local);
+											  (struct varlena *) DatumGetPointer(level->value),
+											  &level->local);
 
 		/* An empty level does not know its kind. */
 		level->reader->filter.params.kind = row->attachment->kind;
@@ -97,7 +93,7 @@ fav_row_middle(FavRow *row)
 	return open_level(row, &row->middle);
 }
 
-/* Base and middle report no more what they forget by this period, or all again: FAV_NO_PERIOD. */
+/* Base and middle forget what is too old in this period, or with FAV_NO_PERIOD nothing. */
 void
 fav_forget_below_recent(FavRow *row, int32 period)
 {
@@ -265,7 +261,7 @@ fav_raise_not_written(const FavAttachment *attachment)
  * has written the row since it was read, which cannot be if it is locked.
  */
 bool
-fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
+fav_write_row(FavRow *row, FavQuery query, const FavWritten *written)
 {
 	Datum		values[8];
 	char		nulls[9] = "        ";
@@ -273,12 +269,12 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
 	values[0] = row->key;
 	values[1] = PointerGetDatum(&row->tid);
 	values[2] = TransactionIdGetDatum(row->xmin);
-	values[3] = levels->recent;
-	values[4] = written_level(levels->middle);
-	values[5] = written_level(levels->base);
-	values[6] = levels->log;
-	values[7] = Int32GetDatum(levels->part);
-	nulls[6] = levels->log == FAV_NO_LEVEL ? 'n' : ' ';
+	values[3] = written->recent;
+	values[4] = written_level(written->middle);
+	values[5] = written_level(written->base);
+	values[6] = written->log;
+	values[7] = Int32GetDatum(written->part);
+	nulls[6] = written->log == FAV_NO_LEVEL ? 'n' : ' ';
 	if (fav_execute(row->attachment, query, values, nulls, SPI_OK_UPDATE) > 0)
 		return true;
 	if (row->is_locked)
@@ -288,7 +284,7 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels)
 
 /* The first version of a row; false if somebody else was faster. */
 bool
-fav_insert_row(FavRow *row, const FavWritten *levels)
+fav_insert_row(FavRow *row, const FavWritten *written)
 {
 	const char *levels_name;
 	Datum		values[4];
@@ -303,8 +299,8 @@ fav_insert_row(FavRow *row, const FavWritten *levels)
 						 levels_name)));
 	}
 	values[0] = row->key;
-	values[1] = written_level(levels->base);
-	values[2] = written_level(levels->middle);
-	values[3] = levels->recent;
+	values[1] = written_level(written->base);
+	values[2] = written_level(written->middle);
+	values[3] = written->recent;
 	return fav_execute(row->attachment, FAV_QUERY_INSERT, values, NULL, SPI_OK_INSERT) > 0;
 }

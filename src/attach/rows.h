@@ -15,7 +15,7 @@ typedef struct FavRowLevel
 	Datum		value;
 	FavReader  *reader;			/* NULL: not opened yet */
 	FavReader	local;			/* for a value that is not out of line */
-	FavReaderCache	cache;			/* for one that is */
+	FavReaderCache cache;		/* for one that is */
 } FavRowLevel;
 
 typedef struct FavRow
@@ -32,7 +32,7 @@ typedef struct FavRow
 	Datum		log[FAV_LOG_PARTS]; /* of a sink */
 } FavRow;
 
-/* What is written. */
+/* The levels to write. */
 typedef struct FavWritten
 {
 	Datum		recent;
@@ -50,8 +50,8 @@ extern void fav_forget_below_recent(FavRow *row, int32 period);
 extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
 extern void fav_new_level(const FavAttachment *attachment, double error_share, uint64 capacity,
 						  FavEditor *editor);
-extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *levels);
-extern bool fav_insert_row(FavRow *row, const FavWritten *levels);
+extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *written);
+extern bool fav_insert_row(FavRow *row, const FavWritten *written);
 pg_noreturn extern void fav_raise_not_written(const FavAttachment *attachment);
 
 #endif							/* FAV_ROWS_H */

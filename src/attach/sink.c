@@ -4,7 +4,7 @@
  *
  * There is no source to build a filter from, so the levels have what they need to be merged:
  *
- *		recent		the latest changes, exact: up to 128 hashes, added or removed
+ *		recent		the latest changes, exact: up to 250 hashes, added or removed
  *		middle		what changed since base was written, but for the latest changes
  *		log			the changes in middle, exact, for us alone: every recent that was pushed.  It
  *					has several parts, so that a push need not write all of it
@@ -53,10 +53,10 @@
 
 /*
  * Of each change, the bytes of middle and half of those of a full part of the log are written once
- * in some 128 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
+ * in some 250 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
  * where the square of the capacity is this many times the bytes of base.
  */
-#define CAPACITY_FACTOR		100.0
+#define CAPACITY_FACTOR		200.0
 
 /* A smaller part of the log might stay in the row, which is written with each change. */
 #define PART_MIN_SIZE		4000
@@ -293,7 +293,7 @@ append_to_log(StringInfo log, const FavFilter *filter)
 static void
 replay(FavEditor *level, const FavFilter *filter, bool is_base)
 {
-	int32_t		periods[FAV_RECENT_MAX];
+	int32_t		periods[FAV_RECENT_LIMIT];
 	uint32_t	i;
 
 	/* oldest first */
@@ -404,12 +404,13 @@ remove_in_recent(FavRow *row, FavEditor *recent, FavAction action, uint64_t hash
 }
 
 static void
-change_recent(FavRow *row, const FavChange *change, FavWritten *levels)
+change_recent(FavRow *row, const FavChange *change, FavWritten *written)
 {
 	FavEditor	editor;
 	size_t		i;
 
 	fav_editor_open(&editor, &row->recent);
+	editor.recent_max = FAV_RECENT_LIMIT;
 	if (change->action == FAV_ADD)
 	{
 		fav_require(fav_editor_advance(&editor, change->present));
@@ -418,7 +419,7 @@ change_recent(FavRow *row, const FavChange *change, FavWritten *levels)
 	else
 		for (i = 0; i < change->hashes.count; i++)
 			remove_in_recent(row, &editor, change->action, change->hashes.values[i]);
-	levels->recent = fav_finish_edit(&editor);
+	written->recent = fav_finish_edit(&editor);
 }
 
 /*
@@ -505,7 +506,7 @@ push_filter(FavEditor *middle, StringInfo log, const FavFilter *filter)
 
 /* Push recent and what is added into middle.  False if the view could not stack the levels then. */
 static bool
-push(FavRow *row, const FavChange *change, FavWritten *levels)
+push(FavRow *row, const FavChange *change, FavWritten *written)
 {
 	FavEditor	middle;
 	StringInfoData log;
@@ -541,16 +542,16 @@ push(FavRow *row, const FavChange *change, FavWritten *levels)
 		fav_editor_close(&middle);
 		return false;
 	}
-	levels->middle = fav_finish_edit(&middle);
+	written->middle = fav_finish_edit(&middle);
 	SET_VARSIZE(log.data, log.len);
-	levels->log = PointerGetDatum(log.data);
-	levels->part = part;
+	written->log = PointerGetDatum(log.data);
+	written->part = part;
 	return true;
 }
 
 /* Make all changes on base: those in the log, in recent, and this one. */
 static void
-merge(FavRow *row, const FavChange *change, FavWritten *levels)
+merge(FavRow *row, const FavChange *change, FavWritten *written)
 {
 	FavReader  *old = fav_row_base(row);
 	FavEditor	base;
@@ -582,7 +583,7 @@ merge(FavRow *row, const FavChange *change, FavWritten *levels)
 	if (fav_is_empty(filter))
 		fav_editor_close(&base);
 	else
-		levels->base = fav_finish_edit(&base);
+		written->base = fav_finish_edit(&base);
 }
 
 /* How many hashes recent would have at most. */
@@ -599,20 +600,20 @@ recent_count(const FavRow *row, const FavChange *change)
 
 /* Which levels a change writes, and what. */
 static FavQuery
-change_levels(FavRow *row, const FavChange *change, FavWritten *levels)
+change_levels(FavRow *row, const FavChange *change, FavWritten *written)
 {
 	size_t		count = recent_count(row, change);
 
-	levels->recent = row->attachment->empty;
-	if (count <= FAV_RECENT_MAX)
+	written->recent = row->attachment->empty;
+	if (count <= FAV_RECENT_LIMIT)
 	{
-		change_recent(row, change, levels);
+		change_recent(row, change, written);
 		return FAV_QUERY_SET_RECENT;
 	}
 	if (change->action == FAV_ADD && count + log_size(row) / 8 <= log_capacity(row) &&
-		push(row, change, levels))
+		push(row, change, written))
 		return FAV_QUERY_SINK_MIDDLE;
-	merge(row, change, levels);
+	merge(row, change, written);
 	return FAV_QUERY_SINK_BASE;
 }
 
@@ -688,9 +689,6 @@ try_change(FavRow *row, FavChange *change)
 	{
 		if (change->action == FAV_REMOVE)
 			return true;
-		row->base.value = row->middle.value = FAV_NO_LEVEL;
-		row->base.reader = row->middle.reader = NULL;
-		memset(&row->recent, 0, sizeof(row->recent));
 		fav_open_value(&row->recent, row->attachment->empty);
 		row->recent.params.kind = row->attachment->kind;
 	}
@@ -714,18 +712,18 @@ try_change(FavRow *row, FavChange *change)
 void
 fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 {
-	FavRow	   *row = palloc0(sizeof(FavRow));
+	FavRow	   *row = palloc(sizeof(FavRow));
 	int			tries;
 
-	row->attachment = attachment;
-	row->key = filter_key;
 	for (tries = 0; tries < INSERT_TRIES; tries++)
 	{
+		/* nothing is left of a row that somebody else has deleted meanwhile */
+		memset(row, 0, sizeof(FavRow));
+		row->attachment = attachment;
+		row->key = filter_key;
+		row->is_locked = tries > 0;
 		if (try_change(row, change))
 			return;
-		memset(&row->base, 0, sizeof(row->base));
-		memset(&row->middle, 0, sizeof(row->middle));
-		row->is_locked = true;
 		CHECK_FOR_INTERRUPTS();
 	}
 	fav_raise_not_written(attachment);

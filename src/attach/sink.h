@@ -6,7 +6,7 @@
 #define FAV_SINK_H
 
 #include "attach/attachment.h"
-#include "attach/reconcile.h"
+#include "attach/hashes.h"
 
 typedef enum FavAction
 {

@@ -7,11 +7,11 @@
  * argument has exactly the type that is declared here, and no function of a stranger can fit
  * better.
  */
+#include "attach/catalogs.h"
 #include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
-#include "attach/reconcile.h"
 #include "attach/rows.h"
 #include "attach/sink.h"
 

@@ -11,6 +11,7 @@
  */
 #include "attach/monitor.h"
 #include "attach/queries.h"
+#include "attach/rows.h"
 #include "attach/sink.h"
 
 #include "access/htup_details.h"
@@ -155,16 +156,10 @@ open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavFilter *filter)
 {
 	bool		isnull;
 	Datum		value = SPI_getbinval(tuple, descriptor, column, &isnull);
-	struct varlena *bytes;
-	FavProblem	problem;
 
-	if (isnull)
-		return false;
-	bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(value);
-	if (fav_open(filter, (uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes),
-				 VARSIZE_ANY_EXHDR(bytes), &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
-	return true;
+	if (!isnull)
+		fav_open_value(filter, value);
+	return !isnull;
 }
 
 /* Of one row of (key, base, middle, recent). */
@@ -247,7 +242,7 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot, FavProgress *pro
  * Functions
  */
 
-/* The row that a query gives, as the result of this function. */
+/* The row that a query returns, as the result of this function. */
 static Datum
 result_row(FunctionCallInfo fcinfo, Snapshot snapshot, const char *query, int nvalues, Oid *types,
 		   Datum *values)

@@ -11,15 +11,15 @@
  * most fav_delay() after p.  One exception: when late elements have filled nearly all slices that
  * a filter can have, the next late ones go to a later span (flush.c).
  *
- * Why a tombstone may be dropped with a slice.  A tombstone hides a removed element from the
- * slices that report it.  If none of those that remain does, the element is absent without it.
+ * Why a tombstone may be dropped with a slice.  A tombstone makes a removed element absent
+ * although slices report it.  If none of those that remain does, it is absent without a tombstone.
  * An excluded element stays excluded, whatever is added later, so tombstones of excluded
  * elements stay.
  */
 #include "dated.h"
 
 void
-fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_MAX])
+fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT])
 {
 	uint32_t	at = 0;
 	uint32_t	run;

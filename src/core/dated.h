@@ -89,7 +89,7 @@ fav_widen_periods(FavSlice *slice, int32_t period)
 }
 
 /* The periods of the recent hashes, in their order. */
-extern void fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_MAX]);
+extern void fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT]);
 
 /* The oldest period of an element, or FAV_NO_PERIOD. */
 extern int32_t fav_oldest(const FavFilter *filter);

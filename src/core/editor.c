@@ -38,10 +38,11 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	editor->filter.is_short = false;
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
 	editor->changed = false;
+	editor->recent_max = FAV_RECENT_MAX;
 	if (source->nrecent > 0)
 		memcpy(front, source->recent, 8 * source->nrecent);
 	editor->filter.recent = front;
-	fav_recent_periods(source, editor->periods + FAV_RECENT_MAX - source->nrecent);
+	fav_recent_periods(source, editor->periods + FAV_RECENT_LIMIT - source->nrecent);
 	fav_recent_bits_init(&editor->recent_bits, &editor->filter);
 	fav_tombstones_open(editor);
 }
@@ -136,7 +137,7 @@ void
 fav_editor_drop_recent(FavEditor *editor, uint32_t from, uint32_t count)
 {
 	FavFilter  *filter = &editor->filter;
-	uint32_t	front = FAV_RECENT_MAX - filter->nrecent;
+	uint32_t	front = FAV_RECENT_LIMIT - filter->nrecent;
 
 	memmove(editor->own_recent + 8 * (front + count), editor->own_recent + 8 * front, 8 * from);
 	memmove(editor->periods + front + count, editor->periods + front,
@@ -151,10 +152,10 @@ static void
 insert_recent(FavEditor *editor, uint64_t hash, int32_t period)
 {
 	FavFilter  *filter = &editor->filter;
-	uint32_t	front = FAV_RECENT_MAX - filter->nrecent;
+	uint32_t	front = FAV_RECENT_LIMIT - filter->nrecent;
 	uint32_t	at = front;
 
-	while (at < FAV_RECENT_MAX && editor->periods[at] > period)
+	while (at < FAV_RECENT_LIMIT && editor->periods[at] > period)
 		at++;
 	memmove(editor->own_recent + 8 * (front - 1), editor->own_recent + 8 * front,
 			8 * (at - front));
@@ -182,7 +183,7 @@ fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t period)
 			return FAV_OK;
 		fav_editor_drop_recent(editor, i, 1);
 	}
-	if (filter->nrecent == FAV_RECENT_MAX)
+	if (filter->nrecent >= editor->recent_max)
 		status = fav_editor_flush_span(editor);
 	if (status == FAV_OK && fav_editor_has_tombstone(editor, hash))
 	{
@@ -293,11 +294,11 @@ remove_from_slice(FavEditor *editor, uint32_t home, uint64_t hash)
 }
 
 /*
- * The home of the element is unknown.  Give it a tombstone, and pin it in all slices that
- * report it: it may be removed again when just one of them does.
+ * The home of the element is unknown.  Pin it in all slices that report it, because it may be
+ * removed again when just one of them does, and give it a tombstone.
  */
 static FavStatus
-bury(FavEditor *editor, uint64_t hash)
+pin_and_add_tombstone(FavEditor *editor, uint64_t hash)
 {
 	FavFilter  *filter = &editor->filter;
 	uint32_t	region_size = filter->params.region_size;
@@ -344,7 +345,7 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 				 fav_find_slice(filter->slices, home, region_size, hash) == FAV_NO_SLICE)
 			return remove_from_slice(editor, home, hash);
 		else if (in_recent || !fav_editor_has_tombstone(editor, hash))
-			status = bury(editor, hash);
+			status = pin_and_add_tombstone(editor, hash);
 		if (status != FAV_OK)
 			return status;
 	}

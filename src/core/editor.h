@@ -19,11 +19,12 @@ typedef struct FavEditor
 	FavFilter	filter;			/* as it is now; its tombstones are complete once finished */
 	uint8_t    *own_blocks[FAV_MAX_DATED_SLICES];	/* writable; NULL: the slice is untouched */
 	bool		changed;		/* anything at all, since it was opened */
+	uint32_t	recent_max;		/* how many recent hashes are not flushed; FAV_RECENT_MAX */
 	FavTombstones tombstones;
 	FavRecentBits recent_bits;	/* of all that recent has, or had since it was empty */
-	uint8_t		own_recent[FAV_RECENT_MAX * 8]; /* filled from its end */
-	int32_t		periods[FAV_RECENT_MAX];	/* of the hashes in own_recent; 0 if not dated */
-	uint8_t		own_runs[FAV_RECENT_MAX * FAV_RUN_SIZE];	/* made when the edit is finished */
+	uint8_t		own_recent[FAV_RECENT_LIMIT * 8]; /* filled from its end */
+	int32_t		periods[FAV_RECENT_LIMIT];	/* of the hashes in own_recent; 0 if not dated */
+	uint8_t		own_runs[FAV_RECENT_LIMIT * FAV_RUN_SIZE];	/* made when the edit is finished */
 } FavEditor;
 
 extern void fav_editor_new(FavEditor *editor, const FavParams *params);
@@ -105,7 +106,7 @@ fav_editor_in_recent(const FavEditor *editor, uint64_t hash)
 static inline const int32_t *
 fav_editor_periods(const FavEditor *editor)
 {
-	return editor->periods + FAV_RECENT_MAX - editor->filter.nrecent;
+	return editor->periods + FAV_RECENT_LIMIT - editor->filter.nrecent;
 }
 
 /* Add an element to recent; its period may already be forgotten. */

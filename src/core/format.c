@@ -74,9 +74,9 @@ parse_front(FavFilter *filter, const uint8_t *bytes, FavProblem *problem)
 	if (bytes[FAV_AT_KIND] > FAV_KIND_PAIR)
 		return malformed(problem, "The kind of its elements is %u, but at most %d is known.",
 						 bytes[FAV_AT_KIND], FAV_KIND_PAIR);
-	if (filter->nrecent > FAV_RECENT_MAX)
+	if (filter->nrecent > FAV_RECENT_LIMIT)
 		return malformed(problem, "The value has %u recent hashes, but at most %d are possible.",
-						 filter->nrecent, FAV_RECENT_MAX);
+						 filter->nrecent, FAV_RECENT_LIMIT);
 	if ((bytes[FAV_AT_FLAGS] & FAV_FLAG_DATED) != 0)
 	{
 		filter->params.keep = fav_load32(bytes + FAV_AT_KEEP);

@@ -27,7 +27,7 @@
  * are NOT NULL.
  *
  * The head is everything before the blocks.  It fits in the first TOAST chunk of a large value
- * (except for some dated ones), and gives the offset of every block.
+ * (except for some dated ones, and those of sinks), and gives the offset of every block.
  */
 #ifndef FAV_FORMAT_H
 #define FAV_FORMAT_H
@@ -44,7 +44,7 @@
 #define FAV_AT_FLAGS		1	/* u8, FAV_FLAG_* */
 #define FAV_AT_REGION_SIZE	2	/* u8, 1 .. FAV_MAX_REGION_SIZE */
 #define FAV_AT_NSLICES		3	/* u8, 0 .. fav_max_slices() */
-#define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_MAX */
+#define FAV_AT_NRECENT		4	/* u16, 0 .. FAV_RECENT_LIMIT */
 #define FAV_AT_KIND			6	/* u8, FavKind; none if and only if the value is empty */
 #define FAV_AT_NRUNS		7	/* u8, 0 .. number of recent hashes; zero if not dated */
 #define FAV_FRONT_SIZE		8
@@ -106,7 +106,13 @@
 #define FAV_LANE_BITS		(FAV_LANE_WORDS * FAV_WORD_BITS)
 #define FAV_LANE_BYTES		(FAV_LANE_BITS / 8)
 
+/*
+ * A filter flushes so many recent hashes.  The recent of a sink, which is not flushed, may have
+ * more.  A run counts them in one byte.
+ */
 #define FAV_RECENT_MAX		128
+#define FAV_RECENT_LIMIT	250
+
 #define FAV_MAX_REGION_SIZE 31
 #define FAV_MAX_K			32
 #define FAV_MAX_KEEP		INT32_MAX
@@ -122,12 +128,12 @@
 #define FAV_MAX_SLICES		32
 #define FAV_MAX_DATED_SLICES 72
 
-/* The largest size of the head of a value that is not dated, and of any value. */
+/* The size that few heads exceed, none of a plain filter, and the largest one. */
 #define FAV_PLAIN_HEAD_SIZE \
 	(FAV_HEADER_SIZE + FAV_MAX_SLICES * FAV_SLICE_ENTRY_SIZE + FAV_RECENT_MAX * 8)
 #define FAV_MAX_HEAD_SIZE \
 	(FAV_DATED_FRONT_SIZE + FAV_PARAMS_SIZE + FAV_MAX_DATED_SLICES * FAV_DATED_ENTRY_SIZE + \
-	 FAV_RECENT_MAX * (8 + FAV_RUN_SIZE))
+	 FAV_RECENT_LIMIT * (8 + FAV_RUN_SIZE))
 
 /* No value has more bits than that. */
 #define FAV_MAX_ELEMENTS	(FAV_MAX_SIZE * 8)

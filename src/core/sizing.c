@@ -9,7 +9,7 @@
 
 #include "sizing.h"
 
-/* So much extra capacity keeps a filter that churns at its capacity from chaining a slice. */
+/* This much extra capacity keeps a filter that churns at its capacity from chaining a slice. */
 #define SLACK				0.01
 
 /* The choice of k and l assumes that one element in ten is removed; a tombstone has 64 bits. */

@@ -18,7 +18,7 @@
 
 /*
  * A slice of a chain for fewer elements does not pay for its block.  Also, a flush of
- * FAV_RECENT_MAX elements always fits an empty slice.
+ * FAV_RECENT_LIMIT elements always fits an empty slice.
  */
 #define FAV_MIN_SLICE_CAPACITY	256
 

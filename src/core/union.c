@@ -2,10 +2,9 @@
  * union.c
  *		Merging one filter into another.
  *
- * Slices of the same geometry (and span, if dated) are OR-ed if the result is not too full; others
- * are chained.  A
- * bit that both had set may belong to two elements now, so its region is marked: the invariant
- * of slice.h holds for the result.
+ * Slices of the same geometry (and span, if dated) are OR-ed if the result is not too full;
+ * others are chained.  A bit that both had set may belong to two elements now, so its region is
+ * marked: the invariant of slice.h holds for the result.
  *
  * A hash keeps its tombstone only if neither side contains it: what one side removed the other
  * may well hold.
@@ -193,7 +192,7 @@ static FavStatus
 union_into(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
 	FavStatus	status = union_slices(editor, b);
-	int32_t		periods[FAV_RECENT_MAX];
+	int32_t		periods[FAV_RECENT_LIMIT];
 	uint32_t	i;
 
 	if (status == FAV_OK)

@@ -672,7 +672,7 @@ sort_hashes(uint64_t *hashes, uint64_t *spare, size_t count)
 
 /* Sort the hashes and remove duplicates, as in fav_agg(). */
 static libfav_status
-settle_hashes(uint64_t *hashes, size_t *count, libfav_error *error)
+sort_distinct(uint64_t *hashes, size_t *count, libfav_error *error)
 {
 	uint64_t   *spare = fav_alloc(*count * sizeof(uint64_t));
 	size_t		kept = 0;
@@ -732,7 +732,7 @@ libfav_build(libfav *filter, const libfav_params *params, const libfav_element *
 	status = make_hashes(elements, count, &kind, (uint64_t) params->seed, &hashes, error);
 	if (status == LIBFAV_OK)
 	{
-		status = settle_hashes(hashes, &count, error);
+		status = sort_distinct(hashes, &count, error);
 		if (status == LIBFAV_OK)
 			status = build_state(params, kind, hashes, count, error);
 		fav_free(hashes);
@@ -758,6 +758,10 @@ libfav_contains(const libfav *filter, const libfav_element *elements, size_t cou
 	{
 		libfav_status status;
 
+		/* without fav_pause(), because a probe may share the filter with other threads */
+		if (from % FAV_PAUSE_HASHES == FAV_PAUSE_HASHES - PROBE_BATCH &&
+			filter->hooks.pause != NULL)
+			filter->hooks.pause(filter->hooks.context);
 		batch = count - from < PROBE_BATCH ? count - from : PROBE_BATCH;
 		status = hash_elements(elements + from, batch, &kind, editor->filter.params.seed, hashes,
 							   error);
@@ -785,6 +789,8 @@ change(libfav *filter, Change function, const libfav_element *elements, size_t c
 	uint64_t   *hashes;
 	libfav	   *outer;
 	libfav_status status;
+	size_t		from;
+	size_t		batch;
 
 	if (filter->is_busy)
 		return fail_interrupted(error);
@@ -794,7 +800,12 @@ change(libfav *filter, Change function, const libfav_element *elements, size_t c
 	if (status == LIBFAV_OK)
 	{
 		params_of(filter)->kind = (uint16_t) kind;
-		status = check(function(&filter->state->editor, hashes, count), error);
+		for (from = 0; from < count && status == LIBFAV_OK; from += batch)
+		{
+			batch = count - from < FAV_PAUSE_HASHES ? count - from : FAV_PAUSE_HASHES;
+			fav_pause();
+			status = check(function(&filter->state->editor, hashes + from, batch), error);
+		}
 		fav_free(hashes);
 	}
 	leave(outer);
@@ -866,8 +877,8 @@ libfav_union(libfav *filter, libfav *other, libfav_error *error)
 		return LIBFAV_OK;
 	if (is_short(filter))
 	{
-		const void *bytes;
-		size_t		size;
+		const void *bytes = NULL;	/* the analyzer does not know that it will be set */
+		size_t		size = 0;
 
 		status = libfav_write(other, &bytes, &size, error);
 		return status != LIBFAV_OK ? status : libfav_open(filter, bytes, size, error);

@@ -141,8 +141,9 @@ typedef struct libfav_info
 /*
  * Memory and pauses, for one filter.  A member that is NULL stands for malloc, free, no pause.
  *
- * `pause` is called every few milliseconds of a long call.  It may leave by a longjmp; the
- * filter can then only be freed, which releases everything.
+ * `pause` is called every few milliseconds of a long call, by each thread that makes one; only
+ * libfav_check(), which has no filter, calls none.  It may leave by a longjmp; a filter that was
+ * being changed can then only be freed, which releases everything.
  */
 typedef struct libfav_hooks
 {

@@ -12,7 +12,6 @@
 #include <math.h>
 
 #include "cache/bounded.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -21,10 +20,8 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
-#include "utils/syscache.h"
 
 /* The default for the share of elements that a filter contains. */
 #define DEFAULT_CONTAINED	0.01
@@ -113,14 +110,6 @@ power(double base, double exponent)
 	return exponent < 0.5 ? 1.0 : pow(base, exponent);
 }
 
-/* The type fav or fav_cache in the schema of the extension; InvalidOid if there is none. */
-static Oid
-find_type(const char *name, Oid schema)
-{
-	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
-						   ObjectIdGetDatum(schema));
-}
-
 /*
  * Is the argument a filter or a bounded set?  Any user may define an operator with our estimator
  * and with other argument types.
@@ -131,8 +120,8 @@ is_filter(Node *node, Oid function)
 	Oid			schema = get_func_namespace(function);
 	Oid			type = getBaseType(exprType(node));
 
-	return OidIsValid(type) && (type == find_type("fav", schema) ||
-								type == find_type("fav_cache", schema));
+	return OidIsValid(type) && (type == fav_find_type(schema, "fav") ||
+								type == fav_find_type(schema, "fav_cache"));
 }
 
 static bool
@@ -210,15 +199,6 @@ filter_changes(Node *call)
 	return false;
 }
 
-/* The function with exactly these argument types, because any user may add overloads. */
-static Oid
-find_function(const char *name, int count, const Oid *types, Oid schema)
-{
-	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
-						   PointerGetDatum(buildoidvector(types, count)),
-						   ObjectIdGetDatum(schema));
-}
-
 /*
  * Turn fav_contains(fav_stack(base, middle, recent), x) into a call of fav_probe(base, middle,
  * recent, x), which copies nothing.  x is an element or a pair.  Returns NULL for any other call.
@@ -227,7 +207,7 @@ static Node *
 contains_levels(FuncExpr *call)
 {
 	Oid			schema = get_func_namespace(call->funcid);
-	Oid			fav = find_type("fav", schema);
+	Oid			fav = fav_find_type(schema, "fav");
 	Oid		   *declared;
 	int			count;
 	bool		is_contained;	/* x <@ filter */
@@ -244,9 +224,9 @@ contains_levels(FuncExpr *call)
 	types[3] = declared[is_contained ? 0 : 1];
 	types[4] = declared[count - 1];
 	stack = list_nth(call->args, is_contained ? 1 : 0);
-	if (!IsA(stack, FuncExpr) || stack->funcid != find_function("fav_stack", 3, types, schema))
+	if (!IsA(stack, FuncExpr) || stack->funcid != fav_find_function(schema, "fav_stack", 3, types))
 		return NULL;
-	function = find_function("fav_probe", 2 + count, types, schema);
+	function = fav_find_function(schema, "fav_probe", 2 + count, types);
 	if (!OidIsValid(function))
 		return NULL;
 	element = list_delete_nth_cell(list_copy(call->args), is_contained ? 1 : 0);
@@ -340,5 +320,6 @@ fav_restriction_selectivity(PG_FUNCTION_ARGS)
 Datum
 fav_join_selectivity(PG_FUNCTION_ARGS)
 {
+	(void) fcinfo;
 	PG_RETURN_FLOAT8(DEFAULT_CONTAINED);
 }

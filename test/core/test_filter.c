@@ -3,6 +3,7 @@
  *		The operations on a filter: the result of each, and that a failure changes
  *		nothing.
  */
+#include "dated.h"
 #include "harness.h"
 #include "hash.h"
 
@@ -265,6 +266,58 @@ test_small(void)
 		value_free(&value);
 		fav_editor_close(&editor);
 	}
+	test_end();
+}
+
+/* The recent of a sink has more hashes than a filter keeps, and may become an ordinary value. */
+static void
+test_long_recent(uint32_t keep)
+{
+	FavParams	params = DEFAULT_PARAMS;
+	FavEditor	editor;
+	FavEditor	other;
+	FavFilter	filter;
+	FavProblem	problem;
+	Value		value;
+	int64_t		i;
+
+	test_begin("filter: up to %d recent hashes, keep %u", FAV_RECENT_LIMIT, keep);
+	params.keep = keep;
+	fav_editor_new(&editor, &params);
+	editor.recent_max = FAV_RECENT_LIMIT;
+	for (i = 0; i < FAV_RECENT_LIMIT; i++)
+		CHECK(fav_editor_add_at(&editor, hash_of(i), 1000) == FAV_OK);
+	value_from_editor(&value, &editor);
+	fav_editor_close(&editor);
+	CHECK(value.filter.nslices == 0 && value.filter.nrecent == FAV_RECENT_LIMIT);
+	CHECK(fav_open(&filter, value.bytes, value.size, value.size, &problem) == FAV_OK);
+	CHECK(fav_check(&filter, &problem) == FAV_OK);
+	for (i = 0; i < 2000; i++)
+		CHECK(fav_contains(&filter, hash_of(i)) == (i < FAV_RECENT_LIMIT));
+	value.bytes[FAV_AT_NRECENT]++;
+	CHECK(fav_open(&filter, value.bytes, value.size, value.size, &problem) == FAV_MALFORMED);
+	value.bytes[FAV_AT_NRECENT]--;
+	CHECK(fav_open(&filter, value.bytes, value.size, value.size, &problem) == FAV_OK);
+
+	/* removed ones stay away, whatever is flushed; the others are found */
+	fav_editor_open(&editor, &filter);
+	fav_editor_open(&other, &filter);
+	for (i = 0; i < 10; i++)
+		CHECK(fav_editor_remove(&editor, hash_of(i)) == FAV_OK);
+	for (i = FAV_RECENT_LIMIT; i < 1000; i++)
+		CHECK(fav_editor_add_at(&editor, hash_of(i), 1000 + (int32_t) (i % 3)) == FAV_OK);
+	for (i = 0; i < 1000; i++)
+		CHECK(fav_editor_contains(&editor, hash_of(i)) == (i >= 10));
+	CHECK(editor.filter.nslices > 0 && editor.filter.nrecent <= FAV_RECENT_MAX);
+
+	/* either side of a union may be such a value */
+	CHECK(fav_editor_union(&editor, &filter) == FAV_OK);
+	CHECK(fav_editor_union(&other, &editor.filter) == FAV_OK);
+	for (i = 0; i < 1000; i++)
+		CHECK(fav_editor_contains(&editor, hash_of(i)) && fav_editor_contains(&other, hash_of(i)));
+	value_free(&value);
+	fav_editor_close(&other);
+	fav_editor_close(&editor);
 	test_end();
 }
 
@@ -636,6 +689,8 @@ main(void)
 	test_del_many();
 	test_idempotent();
 	test_small();
+	test_long_recent(0);
+	test_long_recent(30);
 	test_empty();
 	test_build();
 	test_too_large();

@@ -110,7 +110,7 @@ test_header(const Value *value)
 		{"33 slices", FAV_AT_NSLICES, 1, 33, "33 slices"},
 		{"255 slices", FAV_AT_NSLICES, 1, 255, "255 slices"},
 		{"no slices", FAV_AT_NSLICES, 1, 0, "without slices"},
-		{"129 recent", FAV_AT_NRECENT, 2, 129, "129 recent"},
+		{"251 recent", FAV_AT_NRECENT, 2, 251, "251 recent"},
 		{"65535 recent", FAV_AT_NRECENT, 2, 65535, "65535 recent"},
 		{"one recent less", FAV_AT_NRECENT, 2, 1, ""},
 	};

@@ -285,7 +285,7 @@ compare(const void *a, const void *b)
 }
 
 static size_t
-check_settled(const FavHashSet *set, const uint64_t *hashes, size_t count)
+check_sorted(const FavHashSet *set, const uint64_t *hashes, size_t count)
 {
 	uint64_t   *expected = malloc((count + 1) * sizeof(uint64_t));
 	size_t		distinct = 0;
@@ -334,7 +334,7 @@ static void
 add_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 {
 	add_each(set, hashes, count);
-	fav_hashset_settle(set);
+	fav_hashset_sort(set);
 }
 
 static void
@@ -343,7 +343,7 @@ sort_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 	fav_hashset_reserve(set, count);
 	memcpy(set->hashes, hashes, count * sizeof(uint64_t));
 	set->count = count;
-	fav_hashset_settle(set);
+	fav_hashset_sort(set);
 }
 
 /* Send a state as from one process to another, without alignment. */
@@ -386,7 +386,7 @@ merge_all(FavHashSet *set, const uint64_t *hashes, size_t count)
 		if (left % 3 == 0)
 			fav_hashset_add(set, hashes[0]);
 	}
-	fav_hashset_settle(set);
+	fav_hashset_sort(set);
 }
 
 /* Work on a set within a limit, and print the number of steps. */
@@ -413,7 +413,7 @@ measure(const char *what, void (*work) (FavHashSet *set, const uint64_t *hashes,
 			   (double) (work_done - start) / (double) count, (double) longest / 1e6);
 		CHECK_THAT(longest <= MOST_AT_ONCE, "%s: %llu steps without a look for a cancel", what,
 				   (unsigned long long) longest);
-		distinct = check_settled(&set, hashes, count);
+		distinct = check_sorted(&set, hashes, count);
 		CHECK_THAT(work != add_all || peak_bytes <= MOST_BYTES * distinct + MOST_SMALL,
 				   "%s, %zu distinct hashes: %zu bytes", what, distinct, peak_bytes);
 	}
@@ -471,23 +471,23 @@ test_looks(void)
 
 /* A set is read and then grows further. */
 static void
-test_settled_often(void)
+test_sorted_often(void)
 {
 	uint64_t	hashes[3000];
 	FavHashSet	set;
 	size_t		i;
 
-	test_begin("hashset: settled after every hash");
+	test_begin("hashset: sorted after every hash");
 	fav_hashset_init(&set, NULL);
 	for (i = 0; i < 3000; i++)
 	{
 		hashes[i] = by_chance(0, 0) % 1000;
 		fav_hashset_add(&set, hashes[i]);
-		fav_hashset_settle(&set);
+		fav_hashset_sort(&set);
 		if (i % 100 == 0)
-			check_settled(&set, hashes, i + 1);
+			check_sorted(&set, hashes, i + 1);
 	}
-	check_settled(&set, hashes, 3000);
+	check_sorted(&set, hashes, 3000);
 	free_allocations();
 	test_end();
 }
@@ -541,7 +541,7 @@ test_state(void)
 	fav_state_init(&state, &DEFAULT_PARAMS, NULL);
 	fav_hashset_add(&state.set, UINT64_MAX);
 	fav_hashset_add(&state.set, UINT64_C(0x0123456789abcdef));
-	fav_hashset_settle(&state.set);
+	fav_hashset_sort(&state.set);
 	CHECK(fav_state_size(&state) == sizeof(expected));
 	CHECK(fav_state_write(&state, bytes) == bytes + sizeof(bytes));
 	CHECK(memcmp(bytes, expected, sizeof(expected)) == 0);
@@ -594,7 +594,7 @@ main(void)
 		test_kind(kind);
 	free(killer);
 	test_looks();
-	test_settled_often();
+	test_sorted_often();
 	test_state();
 	return test_summary("test_hashset");
 }

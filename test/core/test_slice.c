@@ -125,7 +125,7 @@ check_list(const char *name, const FavKernels *kernels)
 	uint32_t	count;
 
 	test_begin("list: %s gives the right answers", name);
-	for (count = 0; count <= FAV_RECENT_MAX; count++)
+	for (count = 0; count <= FAV_RECENT_LIMIT; count++)
 	{
 		/* of the exact size, for the sanitizer, and at any address */
 		uint32_t	offset = count % 8;

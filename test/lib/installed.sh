@@ -51,6 +51,7 @@ check 'and all of them' declares
 example() { build/example >build/actual && diff build/expected build/actual; }
 check 'and prints what the page says' example
 
+check 'libfav.pc knows where it is installed' grep -qx "prefix=$root" "$root/lib/pkgconfig/libfav.pc"
 version=$(sed -n 's/^Version: //p' "$root/lib/pkgconfig/libfav.pc")
 check 'the version is that of the extension' grep -q "\"version\": \"$version\"" "$repository/META.json"
 check 'and that of the package for JavaScript' grep -q "\"version\": \"$version\"" "$repository/clients/js/package.json"

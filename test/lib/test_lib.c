@@ -168,6 +168,46 @@ test_pauses(void)
 	free(elements);
 }
 
+/* Every call for many elements pauses, also if it needs no memory. */
+static void
+test_pauses_of_each(void)
+{
+	size_t		count = 200000;
+	libfav_element *elements = integers(1, count);
+	bool	   *answers = malloc(count);
+	libfav_params params = libfav_defaults();
+	libfav	   *filter = libfav_new(&hooks);
+	int			without;
+
+	params.capacity = count;
+	TEST(libfav_reset(filter, &params, NULL) == LIBFAV_OK &&
+		 libfav_add(filter, elements, 1000, NULL) == LIBFAV_OK, "a filter with a slice");
+	pauses = 0;
+	TEST(libfav_contains(filter, elements, count, answers, NULL) == LIBFAV_OK && pauses >= 24,
+		 "contains pauses %d times", pauses);
+	/* as often for the hashes, before anything is changed */
+	without = pauses;
+	pauses = 0;
+	TEST(libfav_add(filter, elements, count, NULL) == LIBFAV_OK && pauses >= without + 24,
+		 "add pauses %d times", pauses);
+	pauses = 0;
+	TEST(libfav_remove(filter, elements, count, NULL) == LIBFAV_OK && pauses >= without + 24,
+		 "remove pauses %d times", pauses);
+	pauses = 0;
+	if (setjmp(away) == 0)
+	{
+		pauses_left = 3;
+		libfav_contains(filter, elements, count, answers, NULL);
+	}
+	pauses_left = -1;
+	TEST(pauses == 3 && libfav_add(filter, elements, 1, NULL) == LIBFAV_OK,
+		 "a probe that was left harms nothing");
+	libfav_free(filter);
+	TEST(allocated == 0, "%zu blocks are left", allocated);
+	free(elements);
+	free(answers);
+}
+
 static void
 test_errors(void)
 {
@@ -384,6 +424,7 @@ main(int argc, char **argv)
 	test_names();
 	test_memory();
 	test_pauses();
+	test_pauses_of_each();
 	test_errors();
 	test_threads();
 	for (i = 1; i < argc; i++)

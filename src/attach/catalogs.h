@@ -1,0 +1,31 @@
+/*
+ * catalogs.h
+ *		Reading those catalogs of PostgreSQL that have no system cache.
+ */
+#ifndef FAV_CATALOGS_H
+#define FAV_CATALOGS_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup.h"
+#include "nodes/pg_list.h"
+#include "utils/relcache.h"
+
+typedef struct FavScan
+{
+	Relation	catalog;
+	SysScanDesc scan;
+} FavScan;
+
+extern void fav_begin_scan(FavScan *scan, Oid catalog, Oid index, AttrNumber column, Oid value);
+extern HeapTuple fav_next_row(FavScan *scan);
+extern Datum fav_row_column(const FavScan *scan, HeapTuple row, AttrNumber column, bool *isnull);
+extern void fav_end_scan(FavScan *scan);
+
+extern List *fav_dependents(Oid table, Oid dependent_class);
+extern List *fav_dependencies_of_rule(Oid rule, Oid class);
+extern Oid	fav_relation_of_rule(Oid rule);
+extern Oid	fav_relation_of_trigger(Oid trigger);
+
+#endif							/* FAV_CATALOGS_H */

@@ -1,0 +1,55 @@
+/*
+ * hashes.c
+ *		A list of hashes that grows.
+ */
+#include "attach/hashes.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Sorting millions of hashes takes a while, so it checks for interrupts. */
+#define ST_SORT			sort_hashes
+#define ST_ELEMENT_TYPE uint64_t
+#define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+void
+fav_append_hash(FavHashes *hashes, uint64_t hash)
+{
+	if (hashes->count == hashes->allocated)
+	{
+		hashes->allocated = Max(16, 2 * hashes->allocated);
+		hashes->values = hashes->values == NULL ?
+			palloc(hashes->allocated * sizeof(uint64_t)) :
+			repalloc_huge(hashes->values, hashes->allocated * sizeof(uint64_t));
+	}
+	hashes->values[hashes->count++] = hash;
+}
+
+int
+fav_compare_hashes(const void *a, const void *b)
+{
+	uint64_t	first = *(const uint64_t *) a;
+	uint64_t	second = *(const uint64_t *) b;
+
+	return (first > second) - (first < second);
+}
+
+/* Sort them, and leave out repetitions. */
+void
+fav_sort_hashes(FavHashes *hashes)
+{
+	size_t		unique = 0;
+	size_t		i;
+
+	if (hashes->count < 2)
+		return;
+	sort_hashes(hashes->values, hashes->count);
+	for (i = 0; i < hashes->count; i++)
+		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
+			hashes->values[unique++] = hashes->values[i];
+	hashes->count = unique;
+}

@@ -1,0 +1,21 @@
+/*
+ * hashes.h
+ *		A list of hashes that grows.
+ */
+#ifndef FAV_HASHES_H
+#define FAV_HASHES_H
+
+#include "postgres.h"
+
+typedef struct FavHashes
+{
+	uint64_t   *values;
+	size_t		count;
+	size_t		allocated;
+} FavHashes;
+
+extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
+extern int	fav_compare_hashes(const void *a, const void *b);
+extern void fav_sort_hashes(FavHashes *hashes);
+
+#endif							/* FAV_HASHES_H */
