@@ -33,7 +33,7 @@ read_all(const FavFilter *filter, bool checked)
 	}
 	fav_measure(filter, &measure);
 	REQUIRE(measure.error >= -1e-9 && measure.error <= 1 + 1e-9);
-	REQUIRE(fav_count(filter) <= FAV_MAX_ELEMENTS + FAV_RECENT_MAX);
+	REQUIRE(fav_count(filter) <= FAV_MAX_ELEMENTS + FAV_RECENT_LIMIT);
 	REQUIRE(fav_bloat(filter) > 0);
 	(void) fav_needs_rebuild(filter);
 }
