@@ -44,6 +44,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
@@ -692,6 +693,7 @@ is_written(FunctionCallInfo fcinfo, Oid source)
 {
 	CommandId	command = GetActiveSnapshot()->curcid;
 	Written    *written = fcinfo->flinfo->fn_extra;
+	List	   *family;
 	ListCell   *cell;
 
 	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
@@ -706,7 +708,8 @@ is_written(FunctionCallInfo fcinfo, Oid source)
 	written->transaction = fav_local_transaction();
 	written->command = command;
 	written->is_written = false;
-	foreach(cell, fav_list_family(source))
+	family = has_subclass(source) ? fav_list_family(source) : list_make1_oid(source);
+	foreach(cell, family)
 	{
 		LOCKTAG		tag;
 
