@@ -109,11 +109,11 @@ missing_packages()
 # expect, because Debian does so only when the package is installed for the first time.
 is_server() { [[ $1 =~ ^(postgresql-[0-9]+(-pgvector)?|pgbouncer)$ ]]; }
 
-# The dependencies of a server's package, except on another one.
+# The dependencies of a server's package, except on another one, or on what the server's provides.
 dependencies_of()
 {
 	apt-cache show --no-all-versions "$1" | sed -nE 's/^Depends: //p' |
-		tr , '\n' | sed -E 's/^ +//; /^postgresql-[0-9]+( |$)/d'
+		tr , '\n' | sed -E 's/^ +//; /^postgresql-[0-9]+(-jit-llvm)?( |$)/d'
 }
 
 apt_install()
@@ -409,7 +409,7 @@ private_server()
 		dir=$("$FAV_PG_CONFIG" --$dir)
 		mkdir -p "$root${dir%/*}"
 		cp -rs "$dir" "$root${dir%/*}"
-		[[ ! -d $unpacked$dir ]] || cp -rs "$unpacked$dir" "$root${dir%/*}"
+		[[ ! -d $unpacked$dir ]] || cp -rsf "$unpacked$dir" "$root${dir%/*}"
 	done
 	# Omit a fav that is installed there.
 	find "$root" -type l \( -name 'fav.so' -o -name 'fav.control' -o -name 'fav--*' -o \
