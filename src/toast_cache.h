@@ -39,7 +39,7 @@ typedef struct FavReader
 	FavFilter	filter;			/* blocks are NULL while only the head is loaded */
 	FavMatcher	matcher;		/* of the filter */
 	bool		is_bounded;
-	FavBounded	bounded;		/* if is_bounded; entries are NULL while only the head is loaded */
+	FavBounded	bounded;		/* if is_bounded; no entries while only the head is loaded */
 
 	/* only in the cache */
 	struct FavReaderCache *cache;

@@ -10,8 +10,8 @@
  * The planner then asks the support function of fav_has to simplify the call, and gets what the
  * call means in terms of ordinary queries.  For an exact answer this is
  *
- *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1), xid,
- *					 source)
+ *		fav_may_have((SELECT probe(base, middle, recent, element) FROM levels WHERE key = $1),
+ *					 xid, source)
  *		AND (SELECT true FROM source WHERE key = $1 AND element = $2 LIMIT 1) IS NOT NULL
  *
  * Rights, row security, invalidation, pruning and EXPLAIN are PostgreSQL's own, because nothing

@@ -6,8 +6,8 @@
  *
  *		recent		the latest changes, exact: up to 250 hashes, added or removed
  *		middle		what changed since base was written, but for the latest changes
- *		log			the changes in middle, exact, for us alone: every recent that was pushed.  It
- *					has several parts, so that a push need not write all of it
+ *		log			the changes in middle, exact, for us alone: every recent that was pushed.
+ *					It has several parts, so that a push need not write all of it
  *		base		everything before that; an ordinary filter that grows
  *
  * A change writes recent.  A full recent is pushed into middle, and appended to the log.  A full

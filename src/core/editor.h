@@ -24,7 +24,7 @@ typedef struct FavEditor
 	FavRecentBits recent_bits;	/* of all that recent has, or had since it was empty */
 	uint8_t		own_recent[FAV_RECENT_LIMIT * 8]; /* filled from its end */
 	int32_t		periods[FAV_RECENT_LIMIT];	/* of the hashes in own_recent; 0 if not dated */
-	uint8_t		own_runs[FAV_RECENT_LIMIT * FAV_RUN_SIZE];	/* made when the edit is finished */
+	uint8_t		own_runs[FAV_RECENT_LIMIT * FAV_RUN_SIZE];	/* made when the edit ends */
 } FavEditor;
 
 extern void fav_editor_new(FavEditor *editor, const FavParams *params);

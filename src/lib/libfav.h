@@ -49,7 +49,7 @@ typedef enum libfav_status
 	LIBFAV_OTHER_KIND,			/* the filter holds elements of another kind */
 	LIBFAV_BAD_ELEMENT,			/* text that is no integer or uuid; a uuid of the wrong size */
 	LIBFAV_BAD_PARAMETER,
-	LIBFAV_INTERRUPTED			/* the pause hook left by a longjmp: the filter can only be freed */
+	LIBFAV_INTERRUPTED			/* the pause hook left by longjmp: only free the filter */
 } libfav_status;
 
 typedef struct libfav_error
