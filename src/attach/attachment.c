@@ -475,12 +475,12 @@ check_indexes(const FavAttachment *attachment)
 static const FavObstacle *
 check_generated_columns(Oid source, int count)
 {
-	AttrNumber	number;
+	int			number;
 
 	for (number = 1; number <= count; number++)
 	{
 		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(source),
-											Int16GetDatum(number));
+											Int16GetDatum((int16) number));
 		Form_pg_attribute attribute;
 		const FavObstacle *found = NULL;
 

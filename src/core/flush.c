@@ -255,6 +255,7 @@ plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 	int64_t		nearest = INT64_MAX;	/* distance of the nearest other span */
 	int64_t		other = span;
 	bool		is_late = span < fav_span(filter, filter->newest);
+	uint64_t	most = MAX_STEP;
 	uint32_t	nslices;
 	uint32_t	i;
 	double		wanted = count_span(filter, span, true, &nslices);
@@ -284,7 +285,7 @@ plan_dated(const FavFilter *filter, int64_t span, size_t count, Plan *plan)
 	}
 	else if (nslices == 0)
 		wanted = (double) filter->params.capacity * (fav_delay(keep) + 1.0) / (keep + 1.0);
-	plan->capacity = wanted < (double) MAX_STEP ? (uint64_t) wanted : MAX_STEP;
+	plan->capacity = wanted < (double) most ? (uint64_t) wanted : most;
 	if (plan->capacity < plan->least)
 		plan->capacity = plan->least;
 }
