@@ -3,10 +3,10 @@
  *		fav_attach, fav_sink and fav_detach.
  */
 #include "attach/build.h"
-#include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "catalog/pg_type.h"
 #include "access/table.h"
@@ -325,7 +325,8 @@ fav_attach(PG_FUNCTION_ARGS)
 	if (OidIsValid(has.function))
 		PG_RETURN_OID(has.function);
 	check_names(new.source, &names);
-	fav_check_distribution(&new);
+	if (fav_spread() != NULL)
+		fav_spread()->check_new(&new);
 	advise_index(new.source, &new.key);
 	fav_notice_row_security(new.source);
 
@@ -479,7 +480,8 @@ fav_sink(PG_FUNCTION_ARGS)
 	fav_check_params(&new.params);
 	choose_names(new.source, NULL, &names);
 	check_names(new.source, &names);
-	fav_check_distribution(&new);
+	if (fav_spread() != NULL)
+		fav_spread()->check_new(&new);
 
 	fav_become_owner(&role, fav_owner_of(new.source));
 	create_sink_objects(&new, &names);

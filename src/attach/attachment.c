@@ -7,9 +7,9 @@
  * are read.
  */
 #include "attach/catalogs.h"
-#include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "catalog/indexing.h"
@@ -34,16 +34,6 @@ attach_again(const FavAttachment *attachment)
 	return attachment->is_sink ? MEND_SINK : ATTACH_AGAIN;
 }
 
-const FavObstacle *
-fav_obstacle(const char *hint, char *message)
-{
-	FavObstacle *found = palloc(sizeof(FavObstacle));
-
-	found->message = message;
-	found->hint = hint;
-	return found;
-}
-
 void
 fav_raise_obstacle(const FavObstacle *found)
 {
@@ -63,25 +53,9 @@ name_of(Oid relation)
 }
 
 /*
- * Is the relation the source, or a partition or child of it?  A partition whose detachment is
- * pending is not: the source does not have its rows any more.
- */
-bool
-fav_is_in_family(Oid relation, Oid source)
-{
-	if (relation == source)
-		return true;
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)) ||
-		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)))
-		return false;
-	return get_rel_relispartition(relation) ?
-		list_member_oid(get_partition_ancestors(relation), source) :
-		typeInheritsFrom(get_rel_type_id(relation), get_rel_type_id(source));
-}
-
-/*
  * The source with its partitions and children, from the catalog alone: no lock is taken, and a
- * relation that is dropped at this moment is no error.
+ * relation that is dropped at this moment is no error.  A partition whose detachment is pending is
+ * not one of them: the source does not have its rows any more.
  */
 List *
 fav_list_family(Oid source)
@@ -104,6 +78,24 @@ fav_list_family(Oid source)
 	return family;
 }
 
+bool
+fav_is_in_family(Oid relation, Oid source)
+{
+	return list_member_oid(fav_list_family(source), relation);
+}
+
+/* Filters are attached to the table, not to a shard of it. */
+void
+fav_refuse_shard(Oid source)
+{
+	if (fav_is_shard(source))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a shard of table \"%s\"", get_rel_name(source),
+						get_rel_name(fav_shell(source))),
+				 errhint("Attach and detach filters of the distributed table.")));
+}
+
 /* The levels tables of a source. */
 List *
 fav_list_levels(Oid schema, Oid source)
@@ -124,7 +116,17 @@ fav_list_levels(Oid schema, Oid source)
 	return found;
 }
 
-static bool is_fav_column(Oid relation, AttrNumber number, Oid schema);
+static bool
+has_columns_of_levels(Oid relation, Oid schema)
+{
+	Oid			fav = fav_find_type(schema, "fav");
+	AttrNumber	number;
+
+	for (number = FAV_LEVELS_BASE; number <= FAV_LEVELS_RECENT; number++)
+		if (get_atttype(relation, number) != fav)
+			return false;
+	return true;
+}
 
 /*
  * Does a trigger of a table name filters that are gone, or a levels table that has lost its
@@ -139,10 +141,7 @@ fav_is_remnant(Oid schema, const FavTrigger *trigger)
 
 	return !OidIsValid(levels) ||
 		(fav_owner_of(levels) == fav_owner_of(trigger->relation) &&
-		 is_fav_column(levels, FAV_LEVELS_BASE, schema) &&
-		 is_fav_column(levels, FAV_LEVELS_MIDDLE, schema) &&
-		 is_fav_column(levels, FAV_LEVELS_RECENT, schema) &&
-		 !fav_read_definition(schema, levels, &definition));
+		 has_columns_of_levels(levels, schema) && !fav_read_definition(schema, levels, &definition));
 }
 
 /* A trigger of a table that names such filters; NULL if there is none. */
@@ -274,33 +273,6 @@ check_family(const FavAttachment *attachment)
 	return found;
 }
 
-static bool
-is_fav_column(Oid relation, AttrNumber number, Oid schema)
-{
-	return get_atttype(relation, number) == fav_find_type(schema, "fav");
-}
-
-/* Does the table have the log of a sink, even if it has lost its definition? */
-bool
-fav_has_log(Oid levels)
-{
-	int			i;
-
-	for (i = 0; i < FAV_LOG_PARTS; i++)
-		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
-			return false;
-	return true;
-}
-
-/* The hint for a sink whose tables have changed so much that only a copy saves the filters. */
-const char *
-fav_hint_to_copy(Oid levels)
-{
-	return psprintf("Copy table \"%s\" before fav_detach drops it. If the elements are integers, a"
-					" new sink with the same keep can take the copy into its own table.",
-					name_of(levels));
-}
-
 static const FavObstacle *
 check_levels(const FavAttachment *attachment)
 {
@@ -315,9 +287,7 @@ check_levels(const FavAttachment *attachment)
 		get_atttypetypmodcoll(levels, FAV_LEVELS_KEY, &type, &modifier, &collation);
 		if (OidIsValid(type) && getBaseType(type) == attachment->filter_key_type->type_id &&
 			collation == attachment->key.collation &&
-			is_fav_column(levels, FAV_LEVELS_BASE, attachment->schema) &&
-			is_fav_column(levels, FAV_LEVELS_MIDDLE, attachment->schema) &&
-			is_fav_column(levels, FAV_LEVELS_RECENT, attachment->schema) &&
+			has_columns_of_levels(levels, attachment->schema) &&
 			(!attachment->is_sink || fav_has_log(levels)))
 			return NULL;
 	}
@@ -336,8 +306,6 @@ find_columns(FavAttachment *attachment)
 	Oid			source = attachment->source;
 	FavTrigger *first = NULL;
 	ListCell   *cell;
-	char	   *key;
-	char	   *element;
 
 	foreach(cell, fav_read_triggers(attachment->schema, source))
 	{
@@ -355,15 +323,13 @@ find_columns(FavAttachment *attachment)
 										 " columns", NameStr(first->name), NameStr(trigger->name),
 										 name_of(source)));
 	}
-	key = first == NULL ? NULL : get_attname(source, first->when.key, true);
-	element = first == NULL ? NULL : get_attname(source, first->when.element, true);
-	if (key == NULL || element == NULL || !fav_find_column(source, key, &attachment->key) ||
-		!fav_find_column(source, element, &attachment->element))
+	if (first == NULL || !fav_read_column(source, first->when.key, &attachment->key) ||
+		!fav_read_column(source, first->when.element, &attachment->element))
 		return fav_obstacle(attach_again(attachment),
 							psprintf("table \"%s\" has lost its row triggers for \"%s\"",
 									 name_of(source), name_of(attachment->levels)));
 	if (attachment->is_sink && first->when.at != InvalidAttrNumber &&
-		!fav_find_column(source, get_attname(source, first->when.at, false), &attachment->at))
+		!fav_read_column(source, first->when.at, &attachment->at))
 		return fav_obstacle(attach_again(attachment),
 							psprintf("table \"%s\" has lost the column that says when",
 									 name_of(source)));
@@ -374,7 +340,8 @@ find_columns(FavAttachment *attachment)
 	if (attachment->key_type == NULL || attachment->kind == FAV_KIND_NONE)
 		return fav_obstacle(attach_again(attachment),
 							psprintf("columns \"%s\" and \"%s\" of table \"%s\" cannot be key and"
-									 " element", key, element, name_of(source)));
+									 " element", NameStr(attachment->key.name),
+									 NameStr(attachment->element.name), name_of(source)));
 	return NULL;
 }
 
@@ -397,75 +364,29 @@ check_alone(const FavAttachment *attachment)
 	return NULL;
 }
 
-/* PostgreSQL checks rows when it stores them, and so not those of a sink. */
-static const FavObstacle *
-check_constraints(Oid source)
-{
-	const FavObstacle *found = NULL;
-	HeapTuple	row;
-	FavScan		scan;
-
-	fav_begin_scan(&scan, ConstraintRelationId, ConstraintRelidTypidNameIndexId,
-				   Anum_pg_constraint_conrelid, source);
-	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-	{
-		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
-
-		if (form->contype == CONSTRAINT_CHECK || form->contype == CONSTRAINT_FOREIGN ||
-			form->contype == CONSTRAINT_EXCLUSION)
-			found = fav_obstacle("Drop the constraint.",
-								 psprintf("constraint \"%s\" of table \"%s\" cannot be checked:"
-										  " a sink stores no rows", NameStr(form->conname),
-										  name_of(source)));
-	}
-	fav_end_scan(&scan);
-	return found;
-}
-
 /*
- * Does a sink fulfil a unique index?  It does if the index has both key and element, because a
- * sink has each pair once; or if it has only other columns, which are not stored.
+ * Properties of its table that a sink cannot honour.  PostgreSQL checks rows when it stores them, and
+ * so not those of a sink.  Each of these functions checks one row of a catalog.
  */
-static bool
-is_fulfilled(const FavAttachment *attachment, Form_pg_index index)
-{
-	bool		has_key = false;
-	bool		has_element = false;
-	bool		has_expressions = false;
-	int			i;
 
-	for (i = 0; i < index->indnkeyatts; i++)
-	{
-		has_key |= index->indkey.values[i] == attachment->key.number;
-		has_element |= index->indkey.values[i] == attachment->element.number;
-		has_expressions |= index->indkey.values[i] == 0;
-	}
-	return !index->indisexclusion &&
-		(has_key ? has_element : !has_element && !has_expressions);
-}
-
-/* Indexes that would keep rows out, if rows were stored. */
 static const FavObstacle *
-check_indexes(const FavAttachment *attachment)
+check_table(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
+			HeapTuple row)
 {
-	const FavObstacle *found = NULL;
-	HeapTuple	row;
-	FavScan		scan;
+	Form_pg_class form = (Form_pg_class) GETSTRUCT(row);
 
-	fav_begin_scan(&scan, IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid,
-				   attachment->source);
-	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-	{
-		Form_pg_index index = (Form_pg_index) GETSTRUCT(row);
-
-		if ((index->indisunique || index->indisexclusion) && !is_fulfilled(attachment, index))
-			found = fav_obstacle("Drop it, or make it one on the columns of key and element.",
-								 psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink"
-										  " stores no rows", name_of(index->indexrelid),
-										  name_of(attachment->source)));
-	}
-	fav_end_scan(&scan);
-	return found;
+	if (form->relkind != RELKIND_RELATION || form->relispartition)
+		return fav_obstacle("Use a table that is neither partitioned nor a partition.",
+							psprintf("sink \"%s\" is partitioned, or a partition",
+									 NameStr(form->relname)));
+	if (list_length(fav_list_family(attachment->source)) > 1)
+		return fav_obstacle("Use a table that no other table inherits from.",
+							psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
+	if (form->relrowsecurity)
+		return fav_obstacle("Disable row level security of the table.",
+							psprintf("policies of sink \"%s\" cannot be checked: it stores no"
+									 " rows", NameStr(form->relname)));
+	return NULL;
 }
 
 /*
@@ -473,104 +394,126 @@ check_indexes(const FavAttachment *attachment)
  * that it is null, or not of its domain.
  */
 static const FavObstacle *
-check_generated_columns(Oid source, int count)
+check_column(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
+			 HeapTuple row)
 {
-	int			number;
+	Form_pg_attribute form = (Form_pg_attribute) GETSTRUCT(row);
 
-	for (number = 1; number <= count; number++)
-	{
-		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(source),
-											Int16GetDatum((int16) number));
-		Form_pg_attribute attribute;
-		const FavObstacle *found = NULL;
-
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		attribute = (Form_pg_attribute) GETSTRUCT(tuple);
-		if (!attribute->attisdropped && attribute->attgenerated != '\0' &&
-			(attribute->attnotnull || getBaseType(attribute->atttypid) != attribute->atttypid))
-			found = fav_obstacle("Drop NOT NULL, and use the type of which the domain is one.",
-								 psprintf("generated column \"%s\" of table \"%s\" cannot be"
-										  " checked: a sink stores no rows",
-										  NameStr(attribute->attname), name_of(source)));
-		ReleaseSysCache(tuple);
-		if (found != NULL)
-			return found;
-	}
-	return NULL;
-}
-
-/* Is it a trigger of others that would see no rows of a sink, because ours stores none? */
-static bool
-is_blind(Form_pg_trigger form, bool has_transition_table, const char *ours)
-{
-	if (form->tgisinternal || form->tgenabled == TRIGGER_DISABLED ||
-		!TRIGGER_FOR_INSERT(form->tgtype))
-		return false;
-	if (!TRIGGER_FOR_ROW(form->tgtype))
-		return has_transition_table;
-	return TRIGGER_FOR_AFTER(form->tgtype) || strcmp(NameStr(form->tgname), ours) > 0;
+	if (form->attisdropped || form->attgenerated == '\0' ||
+		(!form->attnotnull && getBaseType(form->atttypid) == form->atttypid))
+		return NULL;
+	return fav_obstacle("Drop NOT NULL, and use the type of which the domain is one.",
+						psprintf("generated column \"%s\" of table \"%s\" cannot be checked: a sink"
+								 " stores no rows", NameStr(form->attname),
+								 name_of(attachment->source)));
 }
 
 static const FavObstacle *
-check_triggers(const FavAttachment *attachment)
+check_constraint(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
+				 HeapTuple row)
 {
-	const FavObstacle *found = NULL;
+	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
+
+	if (form->contype != CONSTRAINT_CHECK && form->contype != CONSTRAINT_FOREIGN &&
+		form->contype != CONSTRAINT_EXCLUSION)
+		return NULL;
+	return fav_obstacle("Drop the constraint.",
+						psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink stores"
+								 " no rows", NameStr(form->conname),
+								 name_of(attachment->source)));
+}
+
+/*
+ * A sink fulfils a unique index that has both key and element, because it has each pair once, and
+ * one that has only other columns, which are not stored.
+ */
+static const FavObstacle *
+check_index(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
+			HeapTuple row)
+{
+	Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
+	bool		has_key = false;
+	bool		has_element = false;
+	bool		has_expressions = false;
+	int			i;
+
+	for (i = 0; i < form->indnkeyatts; i++)
+	{
+		has_key |= form->indkey.values[i] == attachment->key.number;
+		has_element |= form->indkey.values[i] == attachment->element.number;
+		has_expressions |= form->indkey.values[i] == 0;
+	}
+	if (!form->indisexclusion &&
+		(!form->indisunique || (has_key ? has_element : !has_element && !has_expressions)))
+		return NULL;
+	return fav_obstacle("Drop it, or make it one on the columns of key and element.",
+						psprintf("index \"%s\" of table \"%s\" cannot be checked: a sink stores no"
+								 " rows", name_of(form->indexrelid), name_of(attachment->source)));
+}
+
+/* A trigger of others must not miss rows because ours, which comes first, stores none. */
+static const FavObstacle *
+check_trigger(const FavAttachment *attachment, const FavScan *scan, HeapTuple row)
+{
+	Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 	const char *ours = "";
-	HeapTuple	row;
+	bool		isnull;
 	ListCell   *cell;
-	FavScan		scan;
 
 	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
 		if (((FavTrigger *) lfirst(cell))->is_of_rows)
 			ours = NameStr(((FavTrigger *) lfirst(cell))->name);
-	fav_begin_scan(&scan, TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid,
-				   attachment->source);
-	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-	{
-		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
-
-		if (is_blind(form, !heap_attisnull(row, Anum_pg_trigger_tgnewtable, NULL), ours))
-			found = fav_obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before"
-										  " \"%s\".", ours),
-								 psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
-										  NameStr(form->tgname), name_of(attachment->source)));
-	}
-	fav_end_scan(&scan);
-	return found;
+	(void) fav_row_column(scan, row, Anum_pg_trigger_tgnewtable, &isnull);
+	if (form->tgisinternal || form->tgenabled == TRIGGER_DISABLED ||
+		!TRIGGER_FOR_INSERT(form->tgtype) ||
+		(TRIGGER_FOR_ROW(form->tgtype) ?
+		 !TRIGGER_FOR_AFTER(form->tgtype) && strcmp(NameStr(form->tgname), ours) <= 0 : isnull))
+		return NULL;
+	return fav_obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before \"%s\".",
+								 ours),
+						psprintf("trigger \"%s\" would see no rows of sink \"%s\"",
+								 NameStr(form->tgname), name_of(attachment->source)));
 }
 
-/* Properties of its table that a sink cannot honour. */
+static const struct
+{
+	Oid			catalog;
+	Oid			index;
+	AttrNumber	column;			/* of the catalog, with the OID of the table */
+	const FavObstacle *(*check) (const FavAttachment *attachment, const FavScan *scan,
+								 HeapTuple row);
+}			sink_checks[] =
+{
+	{RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, check_table},
+	{AttributeRelationId, AttributeRelidNumIndexId, Anum_pg_attribute_attrelid, check_column},
+	{ConstraintRelationId, ConstraintRelidTypidNameIndexId, Anum_pg_constraint_conrelid,
+	check_constraint},
+	{IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid, check_index},
+	{TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid, check_trigger}
+};
+
 static const FavObstacle *
 check_sink(const FavAttachment *attachment)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(attachment->source));
 	const FavObstacle *found = NULL;
-	Form_pg_class form;
+	HeapTuple	row;
+	FavScan		scan;
+	size_t		i;
 
-	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	if (form->relkind != RELKIND_RELATION || form->relispartition)
-		found = fav_obstacle("Use a table that is neither partitioned nor a partition.",
-							 psprintf("sink \"%s\" is partitioned, or a partition",
-									  NameStr(form->relname)));
-	else if (list_length(fav_list_family(attachment->source)) > 1)
-		found = fav_obstacle("Use a table that no other table inherits from.",
-							 psprintf("sink \"%s\" has child tables", NameStr(form->relname)));
-	else if (form->relrowsecurity)
-		found = fav_obstacle("Disable row level security of the table.",
-							 psprintf("policies of sink \"%s\" cannot be checked: it stores no"
-									  " rows", NameStr(form->relname)));
-	else
-		found = check_generated_columns(attachment->source, form->relnatts);
-	ReleaseSysCache(tuple);
-	if (found == NULL)
-		found = check_constraints(attachment->source);
-	if (found == NULL)
-		found = check_indexes(attachment);
-	return found != NULL ? found : check_triggers(attachment);
+	for (i = 0; i < lengthof(sink_checks) && attachment->is_sink && found == NULL; i++)
+	{
+		fav_begin_scan(&scan, sink_checks[i].catalog, sink_checks[i].index,
+					   sink_checks[i].column, attachment->source);
+		while (found == NULL && HeapTupleIsValid(row = fav_next_row(&scan)))
+			found = sink_checks[i].check(attachment, &scan, row);
+		fav_end_scan(&scan);
+	}
+	return found;
 }
+
+static const FavObstacle *(*const checks[]) (const FavAttachment *attachment) = {
+	check_family, check_levels, check_alone, check_sink
+};
 
 /*
  * Read what the catalogs say of the filters in a levels table, as far as they do.  Returns
@@ -582,6 +525,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	const FavObstacle *found;
 	const FavObstacle *spread;
 	FavDefinition definition;
+	size_t		i;
 
 	memset(attachment, 0, sizeof(*attachment));
 	attachment->schema = schema;
@@ -601,13 +545,7 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 	spread = fav_check_spread(attachment->source, levels);
 	if (spread != NULL)
 		found = spread;			/* this is why there are no columns */
-	if (found == NULL)
-		found = check_family(attachment);
-	if (found == NULL)
-		found = check_levels(attachment);
-	if (found == NULL)
-		found = check_alone(attachment);
-	if (found == NULL && attachment->is_sink)
-		found = check_sink(attachment);
+	for (i = 0; i < lengthof(checks) && found == NULL; i++)
+		found = checks[i](attachment);
 	return found;
 }

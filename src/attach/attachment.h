@@ -155,6 +155,7 @@ extern bool fav_read_when(Oid relation, const char *expression, bool is_of_rows,
 extern List *fav_read_triggers(Oid schema, Oid relation);
 
 /* columns.c: the columns of key and element; the key of a filter, and the hash of a row */
+extern bool fav_read_column(Oid relation, AttrNumber number, FavColumn *column);
 extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
 extern FavKind fav_kind_of_column(const FavColumn *column);
 extern TypeCacheEntry *fav_key_type(Oid key);
@@ -163,6 +164,8 @@ extern bool fav_has_index_on_pair(FavAttachment *attachment);
 extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
 extern bool fav_is_key_index(const FavAttachment *attachment, Oid index);
 extern bool fav_has_key_index(const FavAttachment *attachment);
+extern bool fav_has_log(Oid levels);
+extern const char *fav_hint_to_copy(Oid levels);
 extern Oid	fav_argument_type(const FavColumn *column);
 extern FavKind fav_kind_of_row(const FavAttachment *attachment);
 extern int64 fav_integer(Oid type, Datum value);
@@ -179,13 +182,21 @@ typedef struct FavObstacle
 	const char *hint;
 } FavObstacle;
 
-extern const FavObstacle *fav_obstacle(const char *hint, char *message);
-extern bool fav_has_log(Oid levels);
-extern const char *fav_hint_to_copy(Oid levels);
+static inline const FavObstacle *
+fav_obstacle(const char *hint, const char *message)
+{
+	FavObstacle *found = palloc(sizeof(FavObstacle));
+
+	found->message = message;
+	found->hint = hint;
+	return found;
+}
+
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
 pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);
 extern List *fav_list_family(Oid source);
+extern void fav_refuse_shard(Oid source);
 extern List *fav_list_levels(Oid schema, Oid source);
 extern bool fav_is_remnant(Oid schema, const FavTrigger *trigger);
 extern const FavTrigger *fav_find_remnant(Oid schema, Oid source);

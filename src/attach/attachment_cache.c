@@ -10,8 +10,9 @@
  * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
  * takes that lock first.
  */
-#include "attach/citus.h"
-#include "attach/queries.h"
+#include "attach/catalogs.h"
+#include "attach/owner.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -61,12 +62,6 @@ static bool has_stale = false;
  */
 
 static void
-become_stale(FavAttachment *attachment)
-{
-	attachment->is_stale = has_stale = true;
-}
-
-static void
 relation_changed(Datum arg pg_attribute_unused(), Oid relation)
 {
 	ListCell   *cell;
@@ -77,7 +72,7 @@ relation_changed(Datum arg pg_attribute_unused(), Oid relation)
 
 		if (!attachment->is_stale &&
 			(!OidIsValid(relation) || list_member_oid(attachment->relations, relation)))
-			become_stale(attachment);
+			attachment->is_stale = has_stale = true;
 	}
 }
 
@@ -96,7 +91,7 @@ object_changed(Datum arg pg_attribute_unused(), int cache, uint32 hash)
 			const Watched *watched = lfirst(object);
 
 			if (watched->cache == cache && (hash == 0 || watched->hash == hash))
-				become_stale(attachment);
+				attachment->is_stale = has_stale = true;
 		}
 	}
 }
@@ -122,18 +117,6 @@ watch_object(FavAttachment *attachment, int cache, Oid object)
 	MemoryContextSwitchTo(old);
 }
 
-static void
-watch_type(FavAttachment *attachment, Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-
-	watch_object(attachment, TYPEOID, type);
-	if (!HeapTupleIsValid(tuple))
-		return;
-	watch_object(attachment, NAMESPACEOID, ((Form_pg_type) GETSTRUCT(tuple))->typnamespace);
-	ReleaseSysCache(tuple);
-}
-
 /*
  * Watch every object whose name is in the kept queries.  Functions and types of the extension
  * move to other schemas together.
@@ -142,22 +125,23 @@ static void
 watch_names(FavAttachment *attachment, Oid function)
 {
 	Oid			operator = attachment->key_type->eq_opr;
-	HeapTuple	tuple;
+	Oid			base_type = attachment->key_type->btree_opintype;
+	const Oid	namespaces[] = {
+		attachment->schema,
+		get_rel_namespace(attachment->source),
+		get_rel_namespace(attachment->levels),
+		fav_oid_of(OPEROID, operator, Anum_pg_operator_oprnamespace),
+		fav_oid_of(TYPEOID, attachment->key.type, Anum_pg_type_typnamespace),
+		fav_oid_of(TYPEOID, base_type, Anum_pg_type_typnamespace)
+	};
+	size_t		i;
 
 	watch_object(attachment, PROCOID, function);
 	watch_object(attachment, OPEROID, operator);
-	watch_object(attachment, NAMESPACEOID, attachment->schema);
-	watch_object(attachment, NAMESPACEOID, get_rel_namespace(attachment->source));
-	watch_object(attachment, NAMESPACEOID, get_rel_namespace(attachment->levels));
-	watch_type(attachment, attachment->key.type);
-	watch_type(attachment, attachment->key_type->btree_opintype);
-	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator));
-	if (HeapTupleIsValid(tuple))
-	{
-		watch_object(attachment, NAMESPACEOID,
-					 ((Form_pg_operator) GETSTRUCT(tuple))->oprnamespace);
-		ReleaseSysCache(tuple);
-	}
+	watch_object(attachment, TYPEOID, attachment->key.type);
+	watch_object(attachment, TYPEOID, base_type);
+	for (i = 0; i < lengthof(namespaces); i++)
+		watch_object(attachment, NAMESPACEOID, namespaces[i]);
 }
 
 /*
@@ -210,19 +194,16 @@ free_unused(void)
 static void
 open_cache(void)
 {
-	HASHCTL		control;
+	static const int caches[] = {NAMESPACEOID, OPEROID, PROCOID, TYPEOID};
+	HASHCTL		control = {.keysize = sizeof(Oid),.entrysize = sizeof(CachedTrigger)};
+	size_t		i;
 
 	if (triggers != NULL)
 		return;
-	memset(&control, 0, sizeof(control));
-	control.keysize = sizeof(Oid);
-	control.entrysize = sizeof(CachedTrigger);
 	triggers = hash_create("fav triggers", 16, &control, HASH_ELEM | HASH_BLOBS);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-	CacheRegisterSyscacheCallback(NAMESPACEOID, object_changed, (Datum) 0);
-	CacheRegisterSyscacheCallback(OPEROID, object_changed, (Datum) 0);
-	CacheRegisterSyscacheCallback(PROCOID, object_changed, (Datum) 0);
-	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
+	for (i = 0; i < lengthof(caches); i++)
+		CacheRegisterSyscacheCallback(caches[i], object_changed, (Datum) 0);
 }
 
 /* Called when its memory context is deleted. */
@@ -392,20 +373,6 @@ fav_lock_source(FavAttachment *attachment)
  * Triggers
  */
 
-static void
-check_columns(const FavAttachment *attachment, const Trigger *trigger, Oid relation,
-			  const FavWhen *when)
-{
-	if (strcmp(get_attname(relation, when->key, false), NameStr(attachment->key.name)) != 0 ||
-		strcmp(get_attname(relation, when->element, false),
-			   NameStr(attachment->element.name)) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("trigger \"%s\" names other columns than the filters of table \"%s\"",
-						trigger->tgname, get_rel_name(attachment->source)),
-				 errhint("Drop the trigger.")));
-}
-
 /* A trigger names no table, or one that has no shard for the range of the trigger's shard. */
 static void
 raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
@@ -450,13 +417,32 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 		found = fav_check_spread(definition.source, when->levels);
 		if (found != NULL && fav_shell(definition.source) == relation)
 			fav_raise_obstacle(found);
-		fav_refuse_unknown_shard(relation, definition.source);
+		if (fav_spread() != NULL)
+			fav_spread()->check_stranger(relation, definition.source);
 		return NULL;
 	}
 	attachment = fav_attachment_of_levels(schema, when->levels);
-	if (is_of_rows)
-		check_columns(attachment, trigger, relation, when);
+	if (is_of_rows &&
+		(strcmp(get_attname(relation, when->key, false), NameStr(attachment->key.name)) != 0 ||
+		 strcmp(get_attname(relation, when->element, false),
+				NameStr(attachment->element.name)) != 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("trigger \"%s\" names other columns than the filters of table \"%s\"",
+						trigger->tgname, get_rel_name(attachment->source)),
+				 errhint("Drop the trigger.")));
 	return attachment;
+}
+
+/* What is kept of the trigger that is being called; NULL if it is not known any more. */
+static CachedTrigger *
+find_trigger(const TriggerData *data)
+{
+	CachedTrigger *cached;
+
+	open_cache();
+	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
+	return cached != NULL && !cached->attachment->is_stale ? cached : NULL;
 }
 
 /*
@@ -471,12 +457,10 @@ fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Oid			relation = RelationGetRelid(data->tg_relation);
-	CachedTrigger *cached;
+	CachedTrigger *cached = find_trigger(data);
 	FavAttachment *attachment;
 
-	open_cache();
-	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
-	if (cached != NULL && !cached->attachment->is_stale)
+	if (cached != NULL)
 	{
 		*when = cached->when;
 		return cached->attachment;
@@ -502,15 +486,11 @@ fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Oid			relation = RelationGetRelid(data->tg_relation);
-	CachedTrigger *cached;
 	FavDefinition definition;
 	FavWhen		when;
 
-	open_cache();
-	cached = hash_search(triggers, &data->tg_trigger->tgoid, HASH_FIND, NULL);
-	if (cached != NULL && !cached->attachment->is_stale)
-		return false;
-	if (!fav_read_when(relation, data->tg_trigger->tgqual,
+	if (find_trigger(data) != NULL ||
+		!fav_read_when(relation, data->tg_trigger->tgqual,
 					   TRIGGER_FIRED_FOR_ROW(data->tg_event), &when) ||
 		!fav_read_definition(fav_schema_of_function(fcinfo), when.levels, &definition))
 		return false;
@@ -582,7 +562,8 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	Oid			levels;
 
 	fav_lock_as_owner(source, AccessShareLock);
-	fav_refuse_distributed(source, fcinfo->flinfo->fn_oid);
+	if (fav_spread() != NULL)
+		fav_spread()->refuse_call(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);

@@ -28,13 +28,13 @@
  * under its lock.
  */
 #include "attach/build.h"
-#include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "access/xact.h"
 #include "catalog/pg_class.h"
@@ -522,7 +522,7 @@ build_distributed(FunctionCallInfo fcinfo)
 	attachment = fav_attachment_of_levels(schema, levels);
 	fav_refuse_sink(attachment, "fav_build");
 	fav_become_owner(&role, attachment->owner);
-	fav_build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
+	fav_spread()->build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
 	fav_complete(attachment);
 	fav_become_caller(&role);
 }

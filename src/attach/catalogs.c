@@ -1,6 +1,6 @@
 /*
  * catalogs.c
- *		Reading those catalogs of PostgreSQL that have no system cache.
+ *		Reading the catalogs of PostgreSQL.
  */
 #include "attach/catalogs.h"
 
@@ -13,16 +13,34 @@
 #include "catalog/pg_trigger.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
-/* Begin to scan the rows with this value in the column that the index begins with. */
+/* Begin to scan the rows with these values in the columns that the index begins with. */
+static void
+begin_scan(FavScan *scan, Oid catalog, Oid index, int ncolumns, const AttrNumber *columns,
+		   const Oid *values)
+{
+	ScanKeyData keys[2];
+	int			i;
+
+	for (i = 0; i < ncolumns; i++)
+		ScanKeyInit(&keys[i], columns[i], BTEqualStrategyNumber, F_OIDEQ,
+					ObjectIdGetDatum(values[i]));
+	scan->catalog = table_open(catalog, AccessShareLock);
+	scan->scan = systable_beginscan(scan->catalog, index, ncolumns > 0, NULL, ncolumns, keys);
+}
+
 void
 fav_begin_scan(FavScan *scan, Oid catalog, Oid index, AttrNumber column, Oid value)
 {
-	ScanKeyData key;
+	begin_scan(scan, catalog, index, 1, &column, &value);
+}
 
-	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(value));
-	scan->catalog = table_open(catalog, AccessShareLock);
-	scan->scan = systable_beginscan(scan->catalog, index, true, NULL, 1, &key);
+/* All rows. */
+void
+fav_begin_scan_of_all(FavScan *scan, Oid catalog)
+{
+	begin_scan(scan, catalog, InvalidOid, 0, NULL, NULL);
 }
 
 /* NULL if there are no more. */
@@ -46,82 +64,88 @@ fav_end_scan(FavScan *scan)
 	table_close(scan->catalog, AccessShareLock);
 }
 
+/* A column of type Oid of an object's row in a system cache; InvalidOid if there is no such row. */
+Oid
+fav_oid_of(int cache, Oid object, AttrNumber column)
+{
+	HeapTuple	row = SearchSysCache1(cache, ObjectIdGetDatum(object));
+	Oid			value = InvalidOid;
+	bool		isnull;
+
+	if (HeapTupleIsValid(row))
+	{
+		value = DatumGetObjectId(SysCacheGetAttr(cache, row, column, &isnull));
+		ReleaseSysCache(row);
+	}
+	return value;
+}
+
 /*
  * Dependencies
  */
-
-/* The objects of a class that depend on an object or, the other way, that it depends on. */
-static List *
-list_related(bool dependents, Oid class, Oid object, Oid wanted)
-{
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	row;
-
-	ScanKeyInit(&keys[0], dependents ? Anum_pg_depend_refclassid : Anum_pg_depend_classid,
-				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(class));
-	ScanKeyInit(&keys[1], dependents ? Anum_pg_depend_refobjid : Anum_pg_depend_objid,
-				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object));
-	scan = systable_beginscan(catalog, dependents ? DependReferenceIndexId :
-							  DependDependerIndexId, true, NULL, 2, keys);
-	while (HeapTupleIsValid(row = systable_getnext(scan)))
-	{
-		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(row);
-
-		if ((dependents ? depend->classid : depend->refclassid) == wanted)
-			found = list_append_unique_oid(found,
-										   dependents ? depend->objid : depend->refobjid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
 
 /* The objects of a class that depend on a table. */
 List *
 fav_dependents(Oid table, Oid dependent_class)
 {
-	return list_related(true, RelationRelationId, table, dependent_class);
+	const AttrNumber columns[2] = {Anum_pg_depend_refclassid, Anum_pg_depend_refobjid};
+	const Oid	values[2] = {RelationRelationId, table};
+	List	   *found = NIL;
+	HeapTuple	row;
+	FavScan		scan;
+
+	begin_scan(&scan, DependRelationId, DependReferenceIndexId, 2, columns, values);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+		if (((Form_pg_depend) GETSTRUCT(row))->classid == dependent_class)
+			found = list_append_unique_oid(found, ((Form_pg_depend) GETSTRUCT(row))->objid);
+	fav_end_scan(&scan);
+	return found;
 }
 
 /* The objects of a class that a rule depends on. */
 List *
 fav_dependencies_of_rule(Oid rule, Oid class)
 {
-	return list_related(false, RewriteRelationId, rule, class);
+	const AttrNumber columns[2] = {Anum_pg_depend_classid, Anum_pg_depend_objid};
+	const Oid	values[2] = {RewriteRelationId, rule};
+	List	   *found = NIL;
+	HeapTuple	row;
+	FavScan		scan;
+
+	begin_scan(&scan, DependRelationId, DependDependerIndexId, 2, columns, values);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+		if (((Form_pg_depend) GETSTRUCT(row))->refclassid == class)
+			found = list_append_unique_oid(found, ((Form_pg_depend) GETSTRUCT(row))->refobjid);
+	fav_end_scan(&scan);
+	return found;
 }
 
-/*
- * The relation that a rule or a trigger belongs to; InvalidOid if there is no such rule or
- * trigger.
- */
-
-Oid
-fav_relation_of_rule(Oid rule)
+/* The relation that an object belongs to; InvalidOid if there is no such object. */
+static Oid
+relation_of(Oid catalog, Oid index, AttrNumber oid_column, Oid object, AttrNumber relation_column)
 {
 	Oid			relation = InvalidOid;
 	HeapTuple	row;
 	FavScan		scan;
+	bool		isnull;
 
-	fav_begin_scan(&scan, RewriteRelationId, RewriteOidIndexId, Anum_pg_rewrite_oid, rule);
+	fav_begin_scan(&scan, catalog, index, oid_column, object);
 	if (HeapTupleIsValid(row = fav_next_row(&scan)))
-		relation = ((Form_pg_rewrite) GETSTRUCT(row))->ev_class;
+		relation = DatumGetObjectId(fav_row_column(&scan, row, relation_column, &isnull));
 	fav_end_scan(&scan);
 	return relation;
+}
+
+Oid
+fav_relation_of_rule(Oid rule)
+{
+	return relation_of(RewriteRelationId, RewriteOidIndexId, Anum_pg_rewrite_oid, rule,
+					   Anum_pg_rewrite_ev_class);
 }
 
 Oid
 fav_relation_of_trigger(Oid trigger)
 {
-	Oid			relation = InvalidOid;
-	HeapTuple	row;
-	FavScan		scan;
-
-	fav_begin_scan(&scan, TriggerRelationId, TriggerOidIndexId, Anum_pg_trigger_oid, trigger);
-	if (HeapTupleIsValid(row = fav_next_row(&scan)))
-		relation = ((Form_pg_trigger) GETSTRUCT(row))->tgrelid;
-	fav_end_scan(&scan);
-	return relation;
+	return relation_of(TriggerRelationId, TriggerOidIndexId, Anum_pg_trigger_oid, trigger,
+					   Anum_pg_trigger_tgrelid);
 }

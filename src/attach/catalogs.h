@@ -1,6 +1,6 @@
 /*
  * catalogs.h
- *		Reading those catalogs of PostgreSQL that have no system cache.
+ *		Reading the catalogs of PostgreSQL.
  */
 #ifndef FAV_CATALOGS_H
 #define FAV_CATALOGS_H
@@ -19,9 +19,12 @@ typedef struct FavScan
 } FavScan;
 
 extern void fav_begin_scan(FavScan *scan, Oid catalog, Oid index, AttrNumber column, Oid value);
+extern void fav_begin_scan_of_all(FavScan *scan, Oid catalog);
 extern HeapTuple fav_next_row(FavScan *scan);
 extern Datum fav_row_column(const FavScan *scan, HeapTuple row, AttrNumber column, bool *isnull);
 extern void fav_end_scan(FavScan *scan);
+
+extern Oid	fav_oid_of(int cache, Oid object, AttrNumber column);
 
 extern List *fav_dependents(Oid table, Oid dependent_class);
 extern List *fav_dependencies_of_rule(Oid rule, Oid class);

@@ -12,12 +12,12 @@
  * on the same node.  Translated like this, two shards are source and levels table of an
  * attachment like any other, and are checked like any other.
  *
- * In a database without Citus nothing here does anything.
+ * Everything here is called through the hook in spread.h, which finds it in a database with Citus.
  */
-#include "attach/citus.h"
-#include "attach/queries.h"
+#include "attach/catalogs.h"
+#include "attach/owner.h"
+#include "attach/spread.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -34,62 +34,15 @@
 #include "replication/logicalworker.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/relcache.h"
 #include "utils/syscache.h"
-#include "utils/varlena.h"
 
 /*
  * The catalogs of Citus
  *
  * They are read like those of PostgreSQL, without a query: triggers and the planner look here.
  */
-
-typedef struct Catalog
-{
-	const char *name;
-	Oid			relation;		/* that is known to belong to Citus */
-} Catalog;
-
-static Catalog dist_partition = {"pg_dist_partition", InvalidOid};
-static Catalog dist_shard = {"pg_dist_shard", InvalidOid};
-static Catalog dist_local_group = {"pg_dist_local_group", InvalidOid};
-
-/*
- * NULL if this database is without Citus: then this costs one look into PostgreSQL's own cache.
- * A table is not taken for a catalog of Citus because of its name: it belongs to the extension.
- */
-static Relation
-open_catalog(Catalog *catalog)
-{
-	Oid			relation = get_relname_relid(catalog->name, PG_CATALOG_NAMESPACE);
-	Oid			extension;
-
-	if (!OidIsValid(relation))
-		return NULL;
-	if (relation != catalog->relation)
-	{
-		extension = get_extension_oid("citus", true);
-		if (!OidIsValid(extension) ||
-			getExtensionOfObject(RelationRelationId, relation) != extension)
-			return NULL;
-		catalog->relation = relation;
-	}
-	return table_open(relation, AccessShareLock);
-}
-
-bool
-fav_has_citus(void)
-{
-	Relation	catalog = open_catalog(&dist_partition);
-
-	if (catalog == NULL)
-		return false;
-	table_close(catalog, AccessShareLock);
-	return true;
-}
 
 /* An index of a catalog on one column; InvalidOid if there is none. */
 static Oid
@@ -113,23 +66,25 @@ find_index(Relation catalog, AttrNumber column)
 	return found;
 }
 
-/* Scan the rows of a catalog that have a value in a column. */
-static SysScanDesc
-begin_scan(Relation catalog, const char *column, RegProcedure equal, Datum value)
+/* Scan the rows of a catalog that have a value in a column.  Returns the first, or NULL. */
+static HeapTuple
+first_row(FavScan *scan, const char *name, const char *column, RegProcedure equal, Datum value)
 {
-	AttrNumber	number = get_attnum(RelationGetRelid(catalog), column);
-	Oid			index = find_index(catalog, number);
 	ScanKeyData key;
+	Oid			index;
 
-	ScanKeyInit(&key, number, BTEqualStrategyNumber, equal, value);
-	return systable_beginscan(catalog, index, OidIsValid(index), NULL, 1, &key);
+	scan->catalog = table_open(get_relname_relid(name, PG_CATALOG_NAMESPACE), AccessShareLock);
+	ScanKeyInit(&key, get_attnum(RelationGetRelid(scan->catalog), column), BTEqualStrategyNumber,
+				equal, value);
+	index = find_index(scan->catalog, key.sk_attno);
+	scan->scan = systable_beginscan(scan->catalog, index, OidIsValid(index), NULL, 1, &key);
+	return fav_next_row(scan);
 }
 
 static Datum
-column_of(Relation catalog, HeapTuple row, const char *column, bool *isnull)
+column_of(const FavScan *scan, HeapTuple row, const char *column, bool *isnull)
 {
-	return heap_getattr(row, get_attnum(RelationGetRelid(catalog), column),
-						RelationGetDescr(catalog), isnull);
+	return fav_row_column(scan, row, get_attnum(RelationGetRelid(scan->catalog), column), isnull);
 }
 
 /*
@@ -148,26 +103,19 @@ typedef struct Distribution
 static bool
 read_distribution(Oid table, Distribution *distribution)
 {
-	Relation	catalog = open_catalog(&dist_partition);
-	SysScanDesc scan;
-	HeapTuple	row;
-	bool		found;
+	FavScan		scan;
+	HeapTuple	row = first_row(&scan, "pg_dist_partition", "logicalrelid", F_OIDEQ,
+								ObjectIdGetDatum(table));
 	bool		isnull;
 	Datum		key;
 
 	memset(distribution, 0, sizeof(*distribution));
-	if (catalog == NULL)
-		return false;
-	scan = begin_scan(catalog, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
-	row = systable_getnext(scan);
-	found = HeapTupleIsValid(row);
-	if (found)
+	if (HeapTupleIsValid(row))
 	{
-		distribution->method = DatumGetChar(column_of(catalog, row, "partmethod", &isnull));
-		distribution->replication = DatumGetChar(column_of(catalog, row, "repmodel", &isnull));
-		distribution->colocation =
-			DatumGetInt32(column_of(catalog, row, "colocationid", &isnull));
-		key = column_of(catalog, row, "partkey", &isnull);
+		distribution->method = DatumGetChar(column_of(&scan, row, "partmethod", &isnull));
+		distribution->replication = DatumGetChar(column_of(&scan, row, "repmodel", &isnull));
+		distribution->colocation = DatumGetInt32(column_of(&scan, row, "colocationid", &isnull));
+		key = column_of(&scan, row, "partkey", &isnull);
 		if (!isnull)
 		{
 			Var		   *column = stringToNode(TextDatumGetCString(key));
@@ -176,30 +124,20 @@ read_distribution(Oid table, Distribution *distribution)
 			namestrcpy(&distribution->key, name == NULL ? "" : name);
 		}
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
+	fav_end_scan(&scan);
+	return HeapTupleIsValid(row);
 }
 
 /*
- * Does Citus keep the rows of a relation elsewhere than in the relation itself, which is then an
- * empty shell?  This holds for every table that Citus manages: distributed by a key, to one node
- * or to all, or local.  It does not hold for their shards.
+ * This holds for every table that Citus manages: distributed by a key, to one node or to all, or
+ * local.  It does not hold for their shards.
  */
-bool
-fav_is_spread(Oid table)
+static bool
+is_spread(Oid table)
 {
-	Relation	catalog = open_catalog(&dist_partition);
-	SysScanDesc scan;
-	bool		found;
+	Distribution distribution;
 
-	if (catalog == NULL)
-		return false;
-	scan = begin_scan(catalog, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
-	found = HeapTupleIsValid(systable_getnext(scan));
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
+	return read_distribution(table, &distribution);
 }
 
 /* Are the rows of a key, or all rows, of both tables on the same nodes, in shards of one kind? */
@@ -216,20 +154,11 @@ are_colocated(Oid table, Oid other)
 static bool
 is_coordinator(void)
 {
-	Relation	catalog = open_catalog(&dist_local_group);
-	SysScanDesc scan;
-	HeapTuple	row;
-	bool		isnull;
-	bool		found;
+	FavScan		scan;
+	bool		found = HeapTupleIsValid(first_row(&scan, "pg_dist_local_group", "groupid", F_INT4EQ,
+												   Int32GetDatum(0)));
 
-	if (catalog == NULL)
-		return false;
-	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	row = systable_getnext(scan);
-	found = HeapTupleIsValid(row) &&
-		DatumGetInt32(column_of(catalog, row, "groupid", &isnull)) == 0;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return found;
 }
 
@@ -275,133 +204,111 @@ find_shard(Oid table, int64 number)
 	return get_relname_relid(psprintf("%s%s", name, suffix), get_rel_namespace(table));
 }
 
-/* Of which table is the relation a shard?  False if of none. */
+/* Is the relation called like a shard of a table? */
 static bool
-read_shard(Oid relation, Oid *table, char **range)
+is_called_like_shard(Oid relation, Oid table)
+{
+	return find_shard(table, number_of_shard(relation)) == relation;
+}
+
+/* The beginning of the range of keys that a shard has. */
+static const char *
+range_of(const FavScan *scan, HeapTuple shard)
+{
+	bool		isnull;
+	Datum		minimum = column_of(scan, shard, "shardminvalue", &isnull);
+
+	return isnull ? "" : TextDatumGetCString(minimum);
+}
+
+/* Of which table is the relation a shard?  InvalidOid if of none. */
+static Oid
+read_shard(Oid relation, const char **range)
 {
 	int64		number = number_of_shard(relation);
-	Relation	catalog = number == 0 ? NULL : open_catalog(&dist_shard);
-	SysScanDesc scan;
+	Oid			table = InvalidOid;
+	FavScan		scan;
 	HeapTuple	row;
 	bool		isnull;
-	Datum		minimum;
 
-	*table = InvalidOid;
-	if (catalog == NULL)
-		return false;
-	scan = begin_scan(catalog, "shardid", F_INT8EQ, Int64GetDatum(number));
-	if (HeapTupleIsValid(row = systable_getnext(scan)))
+	if (number == 0)
+		return InvalidOid;
+	row = first_row(&scan, "pg_dist_shard", "shardid", F_INT8EQ, Int64GetDatum(number));
+	if (HeapTupleIsValid(row))
 	{
-		*table = DatumGetObjectId(column_of(catalog, row, "logicalrelid", &isnull));
-		minimum = column_of(catalog, row, "shardminvalue", &isnull);
-		*range = isnull ? "" : TextDatumGetCString(minimum);
+		table = DatumGetObjectId(column_of(&scan, row, "logicalrelid", &isnull));
+		*range = range_of(&scan, row);
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return OidIsValid(*table) && find_shard(*table, number) == relation;
+	fav_end_scan(&scan);
+	return OidIsValid(table) && find_shard(table, number) == relation ? table : InvalidOid;
 }
 
-/* The table that a shard belongs to; for any other relation, the relation. */
-Oid
-fav_shell(Oid relation)
+static Oid
+shell(Oid relation)
 {
-	Oid			table;
-	char	   *range;
+	const char *range;
+	Oid			table = read_shard(relation, &range);
 
-	return read_shard(relation, &table, &range) ? table : relation;
+	return OidIsValid(table) ? table : relation;
 }
 
-/* The shard of a table that begins a range; 0 if there is none. */
-static int64
-number_of_range(Oid table, const char *range)
+/* The shard of a table that begins a range; InvalidOid if it is not on this node. */
+static Oid
+shard_of_range(Oid table, const char *range)
 {
-	Relation	catalog = open_catalog(&dist_shard);
 	int64		number = 0;
-	SysScanDesc scan;
+	FavScan		scan;
 	HeapTuple	row;
 	bool		isnull;
 
-	if (catalog == NULL)
-		return 0;
-	scan = begin_scan(catalog, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
-	while (HeapTupleIsValid(row = systable_getnext(scan)))
-	{
-		Datum		minimum = column_of(catalog, row, "shardminvalue", &isnull);
-
-		if (strcmp(isnull ? "" : TextDatumGetCString(minimum), range) == 0)
-			number = DatumGetInt64(column_of(catalog, row, "shardid", &isnull));
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return number;
+	for (row = first_row(&scan, "pg_dist_shard", "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+		 HeapTupleIsValid(row); row = fav_next_row(&scan))
+		if (strcmp(range_of(&scan, row), range) == 0)
+			number = DatumGetInt64(column_of(&scan, row, "shardid", &isnull));
+	fav_end_scan(&scan);
+	return find_shard(table, number);
 }
 
-/*
- * The table that a trigger or a default of a relation means when it names a table: if the relation
- * is a shard, the colocated shard of the table, or InvalidOid without one; otherwise the table.
- */
-Oid
-fav_colocated_table(Oid relation, Oid table)
+static Oid
+colocated_table(Oid relation, Oid table)
 {
-	Oid			own;
-	char	   *range;
+	const char *range;
+	Oid			own = read_shard(relation, &range);
 
-	if (!read_shard(relation, &own, &range))
+	if (!OidIsValid(own))
 		return table;
 
 	/* tables that are spread otherwise may have a shard that begins the same range */
-	return are_colocated(own, table) ? find_shard(table, number_of_range(table, range)) :
-		InvalidOid;
+	return are_colocated(own, table) ? shard_of_range(table, range) : InvalidOid;
 }
 
 /*
- * The table that a trigger names by text; InvalidOid if there is none, or if that is not a
- * qualified name.  Anybody may have made the trigger, and those who look at it must not get an
- * error.
+ * While Citus copies a shard by logical replication, the filters come in the same way as the rows.
+ * The catalogs may not know the shard yet, but it is called like one of the source.  Any other
+ * table that is replicated keeps its own filters.
  */
-Oid
-fav_find_named(Datum name)
+static bool
+is_being_copied(Oid relation, Oid source)
 {
-	List	   *parts;
-	Oid			schema;
-
-	if (!SplitIdentifierString(text_to_cstring(DatumGetTextPP(name)), '.', &parts) ||
-		list_length(parts) != 2)
-		return InvalidOid;
-	schema = get_namespace_oid(linitial(parts), true);
-	return OidIsValid(schema) ? get_relname_relid(lsecond(parts), schema) : InvalidOid;
-}
-
-/*
- * Does a trigger of a relation, for filters of a source, have to do nothing?  While Citus copies
- * a shard by logical replication, the filters come in the same way as the rows.  The catalogs
- * may not know the shard yet, but it is called like one of the source.  Any other table that is
- * replicated keeps its own filters.
- */
-bool
-fav_is_being_copied(Oid relation, Oid source)
-{
-	return IsLogicalWorker() && fav_is_spread(source) &&
-		find_shard(source, number_of_shard(relation)) == relation;
+	return IsLogicalWorker() && is_spread(source) && is_called_like_shard(relation, source);
 }
 
 /*
  * Checks
  */
 
-/* Why filters cannot be kept where Citus keeps them and their source; NULL if they can. */
-const FavObstacle *
-fav_check_spread(Oid source, Oid levels)
+static const FavObstacle *
+check(Oid source, Oid levels)
 {
-	Oid			table = fav_shell(source);
-	Oid			filters = fav_shell(levels);
+	Oid			table = shell(source);
+	Oid			filters = shell(levels);
 	Distribution distribution;
+	bool		found = read_distribution(table, &distribution);
 
-	if ((!fav_is_spread(table) && !fav_is_spread(filters)) ||
+	if ((!found && !is_spread(filters)) ||
 		(are_colocated(table, filters) && (table == source) == (filters == levels)))
 		return NULL;
-	if (read_distribution(table, &distribution) && distribution.method == 'n' &&
-		distribution.colocation == 0)
+	if (found && distribution.method == 'n' && distribution.colocation == 0)
 		return fav_obstacle(fav_has_log(filters) ? fav_hint_to_copy(filters) :
 							"Call fav_detach, distribute the table by its key or take it out of"
 							" Citus with undistribute_table, and call fav_attach.",
@@ -418,12 +325,12 @@ fav_check_spread(Oid source, Oid levels)
  * far as this node knows.  It may be the shard of a split that is about to be committed here, so
  * this must not pass unseen.
  */
-void
-fav_refuse_unknown_shard(Oid relation, Oid source)
+static void
+check_stranger(Oid relation, Oid source)
 {
-	if (!fav_is_spread(source))
+	if (!is_spread(source))
 		return;
-	if (find_shard(source, number_of_shard(relation)) == relation)
+	if (is_called_like_shard(relation, source))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" is not known as a shard of table \"%s\"",
@@ -439,23 +346,8 @@ fav_refuse_unknown_shard(Oid relation, Oid source)
 			 errhint("Drop the trigger, which fav_attach has not made.")));
 }
 
-/* Filters are attached to the distributed table, not to a shard. */
-void
-fav_refuse_shard(Oid source)
-{
-	Oid			shell = fav_shell(source);
-
-	if (shell != source)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a shard of table \"%s\"", get_rel_name(source),
-						get_rel_name(shell)),
-				 errhint("Attach and detach filters of the distributed table.")));
-}
-
-/* Refuse what cannot be kept of a distributed source, before anything is changed. */
-void
-fav_check_distribution(const FavAttachment *attachment)
+static void
+check_new(const FavAttachment *attachment)
 {
 	const char *source = get_rel_name(attachment->source);
 	Distribution distribution;
@@ -529,12 +421,9 @@ make_source_first(const FavAttachment *attachment)
 	recordDependencyOn(&key, &source, DEPENDENCY_NORMAL);
 }
 
-/*
- * Spread a new levels table as its source is.  As the owner.  The key may be called like a
- * placeholder of fav_query.
- */
-void
-fav_distribute_levels(const FavAttachment *attachment, const char *key_name)
+/* The key may be called like a placeholder of fav_query. */
+static void
+distribute(const FavAttachment *attachment, const char *key)
 {
 	const char *levels = quote_literal_cstr(fav_relation_name(attachment->levels));
 	const char *source = quote_literal_cstr(fav_relation_name(attachment->source));
@@ -543,7 +432,7 @@ fav_distribute_levels(const FavAttachment *attachment, const char *key_name)
 	if (!read_distribution(attachment->source, &distribution))
 		return;
 	make_source_first(attachment);
-	if (fav_is_spread(attachment->levels))
+	if (is_spread(attachment->levels))
 		return;
 	if (distribution.replication == 't')
 		fav_run(psprintf("SELECT pg_catalog.create_reference_table(%s::pg_catalog.regclass)",
@@ -551,32 +440,25 @@ fav_distribute_levels(const FavAttachment *attachment, const char *key_name)
 	else
 		fav_run(psprintf("SELECT pg_catalog.create_distributed_table(%s::pg_catalog.regclass,"
 						 " %s::pg_catalog.text, colocate_with => %s::pg_catalog.text)", levels,
-						 distribution.method == 'h' ? quote_literal_cstr(key_name) : "NULL",
+						 distribution.method == 'h' ? quote_literal_cstr(key) : "NULL",
 						 source));
 }
 
 /*
- * Make Citus follow commands that attach or detach filters.  It refuses triggers unless it is
- * told not to, and a trigger on a shard must see the new levels table, which another connection
- * to the node would not.  It cannot make generic plans of the query that builds the filters.  As
- * the owner, until they are the caller again.
+ * Citus refuses triggers unless it is told not to, and a trigger on a shard must see the new levels
+ * table, which another connection to the node would not.  It cannot make generic plans of the query
+ * that builds the filters.
  */
-void
-fav_prepare_nodes(Oid source)
+static void
+prepare_commands(void)
 {
-	if (!fav_is_spread(source))
-		return;
 	fav_set_option("citus.enable_unsafe_triggers", "on");
 	fav_set_option("citus.multi_shard_modify_mode", "sequential");
 	fav_set_option("plan_cache_mode", "auto");
 }
 
-/*
- * All that is sent to other nodes from here on is part of the transaction of the caller.  As the
- * owner, until they are the caller again.
- */
-void
-fav_prepare_transaction(void)
+static void
+prepare_transaction(void)
 {
 	fav_set_option("citus.function_opens_transaction_block", "on");
 	fav_set_option("plan_cache_mode", "auto");
@@ -599,10 +481,10 @@ escape_percent(const char *text)
 }
 
 /* Maintenance functions work on one shard. */
-void
-fav_refuse_distributed(Oid source, Oid function)
+static void
+refuse_call(Oid source, Oid function)
 {
-	if (fav_is_spread(source))
+	if (is_spread(source))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
@@ -615,11 +497,22 @@ fav_refuse_distributed(Oid source, Oid function)
 }
 
 /*
- * fav_build on each shard.  Each of these is a session of its own, and this one is in no
- * transaction that they could wait for.  As the owner.
+ * Citus chooses the nodes of a query before the planner expands calls, so the expansion would read
+ * the empty shell.
  */
-void
-fav_build_shards(const FavAttachment *attachment, bool rebuild)
+static void
+refuse_probe(Oid levels, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("filters in table \"%s\" cannot be asked by function: Citus keeps them on"
+					" other nodes, or as shards", get_rel_name(levels)),
+			 errhint("%s", hint)));
+}
+
+/* This session is in no transaction that those of the shards could wait for. */
+static void
+build_shards(const FavAttachment *attachment, bool rebuild)
 {
 	const char *fav = quote_identifier(get_namespace_name(attachment->schema));
 	const char *name = quote_literal_cstr(get_rel_name(attachment->levels));
@@ -641,4 +534,48 @@ fav_build_shards(const FavAttachment *attachment, bool rebuild)
 																	SPI_tuptable->tupdesc, 1,
 																	&isnull))),
 				 errhint("Call fav_build again: it builds what is missing.")));
+}
+
+/*
+ * The hook
+ */
+
+static const FavSpread citus = {
+	.shell = shell,
+	.is_spread = is_spread,
+	.colocated_table = colocated_table,
+	.check = check,
+	.check_stranger = check_stranger,
+	.is_being_copied = is_being_copied,
+	.check_new = check_new,
+	.refuse_call = refuse_call,
+	.refuse_probe = refuse_probe,
+	.prepare_commands = prepare_commands,
+	.prepare_transaction = prepare_transaction,
+	.distribute = distribute,
+	.build_shards = build_shards
+};
+
+/*
+ * Without Citus this costs one look into PostgreSQL's own cache.  A table is not taken for a
+ * catalog of Citus because of its name: it belongs to the extension.
+ */
+const FavSpread *
+fav_spread(void)
+{
+	static Oid	catalog = InvalidOid;	/* that is known to belong to Citus */
+	Oid			relation = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
+	Oid			extension;
+
+	if (!OidIsValid(relation))
+		return NULL;
+	if (relation != catalog)
+	{
+		extension = get_extension_oid("citus", true);
+		if (!OidIsValid(extension) ||
+			getExtensionOfObject(RelationRelationId, relation) != extension)
+			return NULL;
+		catalog = relation;
+	}
+	return &citus;
 }

@@ -22,11 +22,11 @@
  * added.
  */
 #include "attach/build.h"
-#include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "access/xact.h"
 #include "catalog/pg_operator_d.h"

@@ -27,9 +27,9 @@ PG_FUNCTION_INFO_V1(fav_group);
 
 /* False if the relation has no such column. */
 bool
-fav_find_column(Oid relation, const char *name, FavColumn *column)
+fav_read_column(Oid relation, AttrNumber number, FavColumn *column)
 {
-	HeapTuple	tuple = SearchSysCacheAttName(relation, name);
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(number));
 	Form_pg_attribute attribute;
 
 	if (!HeapTupleIsValid(tuple))
@@ -38,12 +38,42 @@ fav_find_column(Oid relation, const char *name, FavColumn *column)
 	column->name = attribute->attname;
 	column->number = attribute->attnum;
 	column->typmod = attribute->atttypmod;
-	column->type = getBaseTypeAndTypmod(attribute->atttypid, &column->typmod);
+	column->type = attribute->attisdropped ? InvalidOid :
+		getBaseTypeAndTypmod(attribute->atttypid, &column->typmod);
 	column->is_domain = column->type != attribute->atttypid;
 	column->collation = attribute->attcollation;
 	column->is_generated = attribute->attgenerated != '\0';
 	ReleaseSysCache(tuple);
+	return OidIsValid(column->type);
+}
+
+bool
+fav_find_column(Oid relation, const char *name, FavColumn *column)
+{
+	return fav_read_column(relation, get_attnum(relation, name), column);
+}
+
+/* Does the table have the log of a sink, even if it has lost its definition? */
+bool
+fav_has_log(Oid levels)
+{
+	int			i;
+
+	for (i = 0; i < FAV_LOG_PARTS; i++)
+		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
+			return false;
 	return true;
+}
+
+/* The hint for a sink whose tables have changed so much that only a copy saves the filters. */
+const char *
+fav_hint_to_copy(Oid levels)
+{
+	const char *name = get_rel_name(levels);
+
+	return psprintf("Copy table \"%s\" before fav_detach drops it. If the elements are integers, a"
+					" new sink with the same keep can take the copy into its own table.",
+					name == NULL ? "(dropped)" : name);
 }
 
 /* The kind of a column's elements; FAV_KIND_NONE if it cannot have any. */

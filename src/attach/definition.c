@@ -19,21 +19,22 @@
  * On a distributed table (citus.c) the constant is of type text: there triggers are made
  * before the levels table when Citus adds a node.
  *
- * This file reads catalogs only.  It opens no table of a user, and waits for no lock.
+ * This file reads catalogs only.  It opens no table of a user, runs no query, and waits for no
+ * lock.
  */
 #include "attach/catalogs.h"
-#include "attach/citus.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/primnodes.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/rel.h"
+#include "utils/lsyscache.h"
+#include "utils/varlena.h"
 
 PG_FUNCTION_INFO_V1(fav_recent);
 PG_FUNCTION_INFO_V1(fav_sink_recent);
@@ -155,6 +156,24 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
  * Triggers
  */
 
+/*
+ * The table that a trigger names by text; InvalidOid if there is none, or if that is not a
+ * qualified name.  Anybody may have made the trigger, and those who look at it must not get an
+ * error.
+ */
+static Oid
+find_named(Datum name)
+{
+	List	   *parts;
+	Oid			schema;
+
+	if (!SplitIdentifierString(text_to_cstring(DatumGetTextPP(name)), '.', &parts) ||
+		list_length(parts) != 2)
+		return InvalidOid;
+	schema = get_namespace_oid(linitial(parts), true);
+	return OidIsValid(schema) ? get_relname_relid(lsecond(parts), schema) : InvalidOid;
+}
+
 typedef struct WhenWalk
 {
 	FavWhen    *when;
@@ -167,28 +186,31 @@ read_when_walker(Node *node, WhenWalk *walk)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Const) && !((Const *) node)->constisnull &&
-		(((Const *) node)->consttype == REGCLASSOID || ((Const *) node)->consttype == TEXTOID))
+	if (IsA(node, Const) && !((Const *) node)->constisnull)
 	{
-		walk->when->named = ((Const *) node)->consttype == TEXTOID ?
-			fav_find_named(((Const *) node)->constvalue) :
-			DatumGetObjectId(((Const *) node)->constvalue);
-		walk->nrelations++;
+		const Const *table = (const Const *) node;
+
+		if (table->consttype == REGCLASSOID)
+			walk->when->named = DatumGetObjectId(table->constvalue);
+		else if (table->consttype == TEXTOID)
+			walk->when->named = find_named(table->constvalue);
+		walk->nrelations += table->consttype == REGCLASSOID || table->consttype == TEXTOID;
 	}
 	else if (IsA(node, Var))
 	{
+		AttrNumber *columns[] = {&walk->when->key, &walk->when->element, &walk->when->at};
 		AttrNumber	number = ((Var *) node)->varattno;
+		int			i = 0;
+
+		/* the first one that is free, unless one has this number */
+		while (i < (int) lengthof(columns) && *columns[i] != InvalidAttrNumber &&
+			   *columns[i] != number)
+			i++;
+		if (i < (int) lengthof(columns))
+			*columns[i] = number;
 
 		/* system columns and whole rows are never a key or an element */
-		if (number <= 0)
-			walk->is_strange = true;
-		else if (walk->when->key == InvalidAttrNumber)
-			walk->when->key = number;
-		else if (walk->when->element == InvalidAttrNumber && number != walk->when->key)
-			walk->when->element = number;
-		else if (walk->when->at == InvalidAttrNumber && number != walk->when->key &&
-				 number != walk->when->element)
-			walk->when->at = number;
+		walk->is_strange |= number <= 0;
 	}
 	return expression_tree_walker(node, read_when_walker, walk);
 }
@@ -216,14 +238,14 @@ fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *wh
 
 /* A row of pg_trigger; NULL if it is none of ours. */
 static FavTrigger *
-read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
+read_trigger(const FavScan *scan, HeapTuple row, bool is_of_rows)
 {
-	Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
+	Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 	FavTrigger *trigger = palloc0(sizeof(FavTrigger));
 	bool		isnull;
-	Datum		value = heap_getattr(tuple, Anum_pg_trigger_tgqual, descriptor, &isnull);
+	Datum		when = fav_row_column(scan, row, Anum_pg_trigger_tgqual, &isnull);
 
-	if (isnull || !fav_read_when(form->tgrelid, TextDatumGetCString(value), is_of_rows,
+	if (isnull || !fav_read_when(form->tgrelid, TextDatumGetCString(when), is_of_rows,
 								 &trigger->when))
 		return NULL;
 	trigger->relation = form->tgrelid;
@@ -235,45 +257,30 @@ read_trigger(HeapTuple tuple, TupleDesc descriptor, bool is_of_rows)
 	return trigger;
 }
 
-/*
- * Our triggers on a relation, or on all; a list of FavTrigger.  The scan ends before a clause is
- * read, which looks into other catalogs.
- */
+/* Our triggers on a relation, or with InvalidOid on all; a list of FavTrigger. */
 List *
 fav_read_triggers(Oid schema, Oid relation)
 {
 	Oid			collect = fav_find_function(schema, "fav_collect", 0, NULL);
 	Oid			reconcile = fav_find_function(schema, "fav_reconcile", 0, NULL);
-	Relation	catalog = table_open(TriggerRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	List	   *tuples = NIL;
 	List	   *triggers = NIL;
-	HeapTuple	tuple;
-	ListCell   *cell;
+	HeapTuple	row;
+	FavScan		scan;
 
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(relation));
-	scan = systable_beginscan(catalog, TriggerRelidNameIndexId, OidIsValid(relation), NULL,
-							  OidIsValid(relation) ? 1 : 0, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	if (OidIsValid(relation))
+		fav_begin_scan(&scan, TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid,
+					   relation);
+	else
+		fav_begin_scan_of_all(&scan, TriggerRelationId);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
 	{
-		Oid			function = ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid;
+		Oid			function = ((Form_pg_trigger) GETSTRUCT(row))->tgfoid;
+		FavTrigger *trigger = function != collect && function != reconcile ? NULL :
+			read_trigger(&scan, row, function == collect);
 
-		if (function == collect || function == reconcile)
-			tuples = lappend(tuples, heap_copytuple(tuple));
-	}
-	systable_endscan(scan);
-	foreach(cell, tuples)
-	{
-		FavTrigger *trigger;
-
-		tuple = lfirst(cell);
-		trigger = read_trigger(tuple, RelationGetDescr(catalog),
-							   ((Form_pg_trigger) GETSTRUCT(tuple))->tgfoid == collect);
 		if (trigger != NULL)
 			triggers = lappend(triggers, trigger);
 	}
-	table_close(catalog, AccessShareLock);
+	fav_end_scan(&scan);
 	return triggers;
 }

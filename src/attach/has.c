@@ -33,9 +33,9 @@
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
  */
-#include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/parallel.h"
@@ -547,8 +547,7 @@ raise_not_complete(const FavAttachment *attachment)
 }
 
 /*
- * Citus keeps the filters elsewhere, and an empty table here.  It chooses the
- * nodes of a query before the planner expands calls, so the expansion would read the empty one.
+ * The filters are elsewhere, and the table here is empty.
  *
  * The sub-select of the hint has columns of other names than the view: a column of the query
  * that is written in it without its table may be called like one of the view.
@@ -566,16 +565,11 @@ refuse_spread(Oid schema, Oid levels)
 	(void) fav_read_definition(schema, levels, &definition);
 	view = fav_view_of_levels(schema, levels);
 	key = definition.share == 0 ? "..." : psprintf("%s.fav_group(..., %d)", fav, definition.share);
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("filters in table \"%s\" cannot be asked by function: Citus keeps them on"
-					" other nodes, or as shards", get_rel_name(levels)),
-			 !OidIsValid(view) || !OidIsValid(definition.source) ?
-			 (fav_has_log(levels) ? errhint("%s", fav_hint_to_copy(levels)) :
-			  errhint("Call fav_detach, then fav_attach.")) :
-			 errhint("Use COALESCE(%s.fav_contains((SELECT fav_filter FROM %s AS fav_view"
-					 " (fav_key, fav_filter) WHERE fav_key = %s), ...%s), false).", fav,
-					 fav_relation_name(view), key, definition.share == 0 ? "" : ", ...")));
+	fav_spread()->refuse_probe(levels, OidIsValid(view) && OidIsValid(definition.source) ?
+		psprintf("Use COALESCE(%s.fav_contains((SELECT fav_filter FROM %s AS fav_view"
+				 " (fav_key, fav_filter) WHERE fav_key = %s), ...%s), false).", fav,
+				 fav_relation_name(view), key, definition.share == 0 ? "" : ", ...") :
+		fav_has_log(levels) ? fav_hint_to_copy(levels) : "Call fav_detach, then fav_attach.");
 }
 
 /* The function was made for columns of other types. */

@@ -9,9 +9,9 @@
  * own commands report their progress.  So do we, as a command whose number PostgreSQL does not
  * have, so that none of its views shows it.  An error or the end of the session clears it.
  */
-#include "attach/citus.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"

@@ -5,10 +5,10 @@
  * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
 #include "attach/catalogs.h"
-#include "attach/citus.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -418,7 +418,8 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 												 attachment->is_sink ? "fav_sink" :
 												 "fav_attach"))));
 	fav_grant_to_readers(attachment, attachment->levels);
-	fav_distribute_levels(attachment, key_name);
+	if (fav_spread() != NULL)
+		fav_spread()->distribute(attachment, key_name);
 }
 
 /*

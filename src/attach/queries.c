@@ -1,11 +1,11 @@
 /*
  * queries.c
- *		The texts of queries, and executing them.
+ *		The texts of queries, and the plans that are kept.
  *
  * Every name in a query is qualified: the search_path has no say.
  */
-#include "attach/citus.h"
 #include "attach/queries.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
@@ -36,17 +36,6 @@ fav_element_type_name(FavKind kind)
 	}
 }
 
-/*
- * Texts
- */
-
-char *
-fav_relation_name(Oid relation)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
-}
-
 /* The name of a column of ours, next to that of the key, which may have any name. */
 const char *
 fav_own_column(const char *name, const char *key)
@@ -54,35 +43,123 @@ fav_own_column(const char *name, const char *key)
 	return strcmp(name, key) == 0 ? psprintf("%s_", name) : name;
 }
 
-static const char *
-levels_column(const FavAttachment *attachment, AttrNumber number)
+/*
+ * What words in braces stand for.  The table `words` says which function below makes the text of
+ * which word, and with what argument.
+ */
+#define WORD(name) \
+	static const char * \
+	name(const FavAttachment *attachment pg_attribute_unused(), \
+		 int argument pg_attribute_unused())
+
+WORD(extension)
 {
-	return quote_identifier(get_attname(attachment->levels, number, false));
+	return quote_identifier(get_namespace_name(attachment->schema));
 }
 
-/* `format` with the name and the number of each part of a sink's log. */
-static const char *
-log_parts(const FavAttachment *attachment, const char *format)
+/* the tables: their names, or these as text */
+enum
 {
+	SOURCE,
+	LEVELS
+};
+
+WORD(table)
+{
+	return fav_relation_name(argument == SOURCE ? attachment->source : attachment->levels);
+}
+
+WORD(table_as_text)
+{
+	return quote_literal_cstr(table(attachment, argument));
+}
+
+/* Citus needs a text in triggers (definition.c). */
+WORD(levels_cast)
+{
+	return fav_is_spread(attachment->source) ? "::pg_catalog.text" : "::pg_catalog.regclass";
+}
+
+WORD(period)
+{
+	return psprintf(INT64_FORMAT, attachment->period);
+}
+
+WORD(key)
+{
+	return quote_identifier(NameStr(attachment->key.name));
+}
+
+WORD(element)
+{
+	return quote_identifier(NameStr(attachment->element.name));
+}
+
+WORD(and_at)
+{
+	return attachment->at.number == 0 ? "" :
+		psprintf(" AND (NEW.%s IS NULL) IS NOT NULL",
+				 quote_identifier(NameStr(attachment->at.name)));
+}
+
+/* A column of the levels table, by its place. */
+WORD(levels_column)
+{
+	return quote_identifier(get_attname(attachment->levels, (AttrNumber) argument, false));
+}
+
+/* The column of the view. */
+WORD(filter)
+{
+	return quote_identifier(fav_own_column("filter", get_attname(attachment->levels,
+																 FAV_LEVELS_KEY, false)));
+}
+
+/* The short form of the empty filter. */
+WORD(no_level)
+{
+	return psprintf("E'\\\\x%02x'::%s.fav", FAV_FORMAT_VERSION, extension(attachment, 0));
+}
+
+/* All parts of a sink's log; part $8 becomes $7; none any more. */
+enum
+{
+	ALL_PARTS,
+	SET_PART,
+	NO_PARTS
+};
+
+WORD(log_parts)
+{
+	static const char *const formats[] = {
+		[ALL_PARTS] = ", l.%1$s",
+		[SET_PART] = ", %1$s = CASE WHEN $8 OPERATOR(pg_catalog.=) '%2$d'::pg_catalog.int4"
+			" THEN $7 ELSE l.%1$s END",
+		[NO_PARTS] = ", %1$s = NULL"
+	};
 	StringInfoData list;
 	int			i;
 
 	initStringInfo(&list);
 	for (i = 0; i < FAV_LOG_PARTS && attachment->is_sink; i++)
-		appendStringInfo(&list, format, levels_column(attachment, FAV_LEVELS_LOG + i), i);
+		appendStringInfo(&list, formats[argument], levels_column(attachment, FAV_LEVELS_LOG + i),
+						 i);
 	return list.data;
 }
 
-/* The qualified name of an operator of keys. */
-static char *
-key_operator(Oid operator)
+/* The operator of keys with this strategy. */
+WORD(operator)
 {
-	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator));
+	const TypeCacheEntry *type = attachment->key_type;
+	Oid			found = argument == BTEqualStrategyNumber ? type->eq_opr :
+		get_opfamily_member(type->btree_opf, type->btree_opintype, type->btree_opintype,
+							(int16) argument);
+	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(found));
 	Form_pg_operator form;
 	char	   *text;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator %u", operator);
+		elog(ERROR, "cache lookup failed for operator %u", found);
 	form = (Form_pg_operator) GETSTRUCT(tuple);
 	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
 					NameStr(form->oprname));
@@ -90,19 +167,11 @@ key_operator(Oid operator)
 	return text;
 }
 
-static Oid
-btree_operator(const TypeCacheEntry *type, int16 strategy)
-{
-	return get_opfamily_member(type->btree_opf, type->btree_opintype, type->btree_opintype,
-							   strategy);
-}
-
 /*
- * A cast to the very type that the operators of keys take.  A key may be of a domain over it, or
- * be coercible to it; then somebody else's operator could fit better.
+ * A cast of a key to the very type that the operators of keys take.  A key may be of a domain over
+ * it, or be coercible to it; then somebody else's operator could fit better.
  */
-static const char *
-key_cast(const FavAttachment *attachment)
+WORD(key_cast)
 {
 	Oid			type = attachment->key_type->btree_opintype;
 
@@ -112,145 +181,97 @@ key_cast(const FavAttachment *attachment)
 		psprintf("::%s", format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY));
 }
 
+/* The same for the key of a filter. */
+WORD(filter_key_cast)
+{
+	return attachment->share == 0 ? key_cast(attachment, 0) : "";
+}
+
+WORD(element_cast)
+{
+	return psprintf("::%s", fav_element_type_name(attachment->kind));
+}
+
+/* Elements are the same if their bytes are. */
+WORD(collation)
+{
+	return OidIsValid(attachment->element.collation) ? " COLLATE pg_catalog.\"C\"" : "";
+}
+
 /*
  * The two forms of an attachment (columns.c) in SQL, for a table s of (key, element): the key
  * of the filter; what the filter holds; and which rows r of the source are of the filter whose
  * first key is $1 and whose last key is $2.
  */
 
-static const char *
-filter_key(const FavAttachment *attachment)
+WORD(filter_key)
 {
 	return attachment->share == 0 ? "s.key" :
 		psprintf("%s.fav_group(s.key::pg_catalog.int8, '%d'::pg_catalog.int4)",
-				 quote_identifier(get_namespace_name(attachment->schema)), attachment->share);
+				 extension(attachment, 0), attachment->share);
 }
 
-static const char *
-held_by_filter(const FavAttachment *attachment)
+WORD(held)
 {
-	return attachment->share > 0 ? "s.key::pg_catalog.int8, s.element::pg_catalog.int8" :
-		psprintf("s.element::%s", fav_element_type_name(attachment->kind));
+	return attachment->share == 0 ? psprintf("s.element%s", element_cast(attachment, 0)) :
+		"s.key::pg_catalog.int8, s.element::pg_catalog.int8";
 }
 
-static const char *
-is_of_filter(const FavAttachment *attachment)
+WORD(is_of_filter)
 {
 	return fav_query(attachment, attachment->share == 0 ? "r.{k}{::k} {=} $1{::key}" :
 					 "r.{k}{::k} OPERATOR(pg_catalog.>=) $1 AND"
 					 " r.{k}{::k} OPERATOR(pg_catalog.<=) $2");
 }
 
-/*
- * What words in braces stand for.  Each of these functions knows some, and gives NULL for others.
- */
-
-/* the tables, the extension, and what it calls the sink's period */
-static const char *
-word_of_objects(const FavAttachment *attachment, const char *word)
+static const struct
 {
-	if (strcmp(word, "fav") == 0)
-		return quote_identifier(get_namespace_name(attachment->schema));
-	if (strcmp(word, "period") == 0)
-		return psprintf(INT64_FORMAT, attachment->period);
-	if (strcmp(word, "levels") == 0)
-		return fav_relation_name(attachment->levels);
-	if (strcmp(word, "source") == 0)
-		return fav_relation_name(attachment->source);
-	if (strcmp(word, "'levels'") == 0)
-		return quote_literal_cstr(fav_relation_name(attachment->levels));
-	if (strcmp(word, "'source'") == 0)
-		return quote_literal_cstr(fav_relation_name(attachment->source));
-	if (strcmp(word, "::levels") == 0)
-		return fav_is_spread(attachment->source) ? "::pg_catalog.text" :
-			"::pg_catalog.regclass";
-	return NULL;
-}
-
-/* columns of the source, and what its rows, as a table s of (key, element), mean for a filter */
-static const char *
-word_of_source(const FavAttachment *attachment, const char *word)
+	const char *word;
+	const char *(*text) (const FavAttachment *attachment, int argument);
+	int			argument;
+}			words[] =
 {
-	if (strcmp(word, "k") == 0)
-		return quote_identifier(NameStr(attachment->key.name));
-	if (strcmp(word, "e") == 0)
-		return quote_identifier(NameStr(attachment->element.name));
-	if (strcmp(word, "AND at") == 0)
-		return attachment->at.number == 0 ? "" :
-			psprintf(" AND (NEW.%s IS NULL) IS NOT NULL",
-					 quote_identifier(NameStr(attachment->at.name)));
-	if (strcmp(word, "filter key") == 0)
-		return filter_key(attachment);
-	if (strcmp(word, "held") == 0)
-		return held_by_filter(attachment);
-	if (strcmp(word, "r is of filter") == 0)
-		return is_of_filter(attachment);
-	return NULL;
-}
+	{"fav", extension, 0},
+	{"source", table, SOURCE},
+	{"levels", table, LEVELS},
+	{"'source'", table_as_text, SOURCE},
+	{"'levels'", table_as_text, LEVELS},
+	{"::levels", levels_cast, 0},
+	{"period", period, 0},
+	{"k", key, 0},
+	{"e", element, 0},
+	{"AND at", and_at, 0},
+	{"key", levels_column, FAV_LEVELS_KEY},
+	{"base", levels_column, FAV_LEVELS_BASE},
+	{"middle", levels_column, FAV_LEVELS_MIDDLE},
+	{"recent", levels_column, FAV_LEVELS_RECENT},
+	{", log", log_parts, ALL_PARTS},
+	{", log $7", log_parts, SET_PART},
+	{", log NULL", log_parts, NO_PARTS},
+	{"filter", filter, 0},
+	{"no level", no_level, 0},
+	{"=", operator, BTEqualStrategyNumber},
+	{">", operator, BTGreaterStrategyNumber},
+	{"<=", operator, BTLessEqualStrategyNumber},
+	{"::k", key_cast, 0},
+	{"::key", filter_key_cast, 0},
+	{"::element", element_cast, 0},
+	{"collate", collation, 0},
+	{"filter key", filter_key, 0},
+	{"held", held, 0},
+	{"r is of filter", is_of_filter, 0}
+};
 
-/* columns of the levels table, known by their place, and of the view; no level; the log */
+/* `word` has this many characters. */
 static const char *
-word_of_levels(const FavAttachment *attachment, const char *word)
+replacement(const FavAttachment *attachment, const char *word, size_t length)
 {
-	static const char *const columns[] = {"key", "base", "middle", "recent"};
-	int			i;
+	size_t		i;
 
-	for (i = 0; i < (int) lengthof(columns); i++)
-		if (strcmp(word, columns[i]) == 0)
-			return levels_column(attachment, FAV_LEVELS_KEY + i);
-	if (strcmp(word, "filter") == 0)
-		return quote_identifier(fav_own_column("filter", get_attname(attachment->levels,
-																	 FAV_LEVELS_KEY, false)));
-	/* the short form of the empty filter */
-	if (strcmp(word, "no level") == 0)
-		return psprintf("E'\\\\x%02x'::%s.fav", FAV_FORMAT_VERSION,
-						quote_identifier(get_namespace_name(attachment->schema)));
-	/* all parts of the log; part $8 becomes $7; none any more */
-	if (strcmp(word, ", log") == 0)
-		return log_parts(attachment, ", l.%1$s");
-	if (strcmp(word, ", log $7") == 0)
-		return log_parts(attachment, ", %1$s = CASE WHEN $8 OPERATOR(pg_catalog.=)"
-						 " '%2$d'::pg_catalog.int4 THEN $7 ELSE l.%1$s END");
-	if (strcmp(word, ", log NULL") == 0)
-		return log_parts(attachment, ", %1$s = NULL");
-	return NULL;
-}
-
-/* operators and types of keys and elements, and what makes those of both tables fit for them */
-static const char *
-word_of_types(const FavAttachment *attachment, const char *word)
-{
-	if (strcmp(word, "=") == 0)
-		return key_operator(attachment->key_type->eq_opr);
-	if (strcmp(word, ">") == 0)
-		return key_operator(btree_operator(attachment->key_type, BTGreaterStrategyNumber));
-	if (strcmp(word, "<=") == 0)
-		return key_operator(btree_operator(attachment->key_type, BTLessEqualStrategyNumber));
-	if (strcmp(word, "::k") == 0)
-		return key_cast(attachment);
-	if (strcmp(word, "::key") == 0)
-		return attachment->share == 0 ? key_cast(attachment) : "";
-	if (strcmp(word, "::element") == 0)
-		return psprintf("::%s", fav_element_type_name(attachment->kind));
-	/* elements are the same if their bytes are */
-	if (strcmp(word, "collate") == 0)
-		return OidIsValid(attachment->element.collation) ? " COLLATE pg_catalog.\"C\"" : "";
-	return NULL;
-}
-
-/* What a word in braces stands for; NULL if it is none of ours. */
-static const char *
-replacement(const FavAttachment *attachment, const char *word)
-{
-	const char *found = word_of_objects(attachment, word);
-
-	if (found == NULL)
-		found = word_of_source(attachment, word);
-	if (found == NULL)
-		found = word_of_levels(attachment, word);
-	if (found == NULL)
-		found = word_of_types(attachment, word);
-	return found;
+	for (i = 0; i < lengthof(words); i++)
+		if (strlen(words[i].word) == length && memcmp(words[i].word, word, length) == 0)
+			return words[i].text(attachment, words[i].argument);
+	elog(ERROR, "unknown word in query: {%s", word);
 }
 
 /*
@@ -261,24 +282,18 @@ char *
 fav_query(const FavAttachment *attachment, const char *text)
 {
 	StringInfoData result;
-	const char *end;
+	size_t		length;
 
-	initStringInfo(&result);
-	for (; *text != '\0'; text = end + 1)
+	for (initStringInfo(&result); *text != '\0'; text += length)
 	{
-		const char *with;
-
-		end = text;
-		if (*text != '{')
-		{
-			appendStringInfoChar(&result, *text);
-			continue;
-		}
-		end = strchr(text, '}');
-		with = end == NULL ? NULL : replacement(attachment, pnstrdup(text + 1, end - text - 1));
-		if (with == NULL)
-			elog(ERROR, "unknown word in query: %s", text);
-		appendStringInfoString(&result, with);
+		length = strcspn(text, "{");
+		appendBinaryStringInfo(&result, text, (int) length);
+		if (text[length] == '\0')
+			break;
+		text += length + 1;
+		length = strcspn(text, "}");
+		appendStringInfoString(&result, replacement(attachment, text, length));
+		text++;
 	}
 	return result.data;
 }
@@ -383,7 +398,6 @@ get_plan(FavAttachment *attachment, FavQuery query)
 	int			count = (int) strlen(parameters);
 	Oid			types[8];
 	SPIPlanPtr	plan = attachment->plans[query];
-	char	   *text;
 	int			i;
 
 	Assert(GetUserId() == attachment->owner);
@@ -391,29 +405,14 @@ get_plan(FavAttachment *attachment, FavQuery query)
 		return plan;
 	for (i = 0; i < count; i++)
 		types[i] = parameter_type(attachment, parameters[i]);
-	text = fav_query(attachment, queries[query].text);
 
 	/* A custom plan would know no better: the key decides. */
-	plan = SPI_prepare_cursor(text, count, types, CURSOR_OPT_GENERIC_PLAN);
-	if (plan == NULL || SPI_keepplan(plan) != 0)
-		elog(ERROR, "SPI_prepare failed: %s: %s", SPI_result_code_string(SPI_result), text);
+	plan = fav_prepare(fav_query(attachment, queries[query].text), count, types,
+					   CURSOR_OPT_GENERIC_PLAN);
+	if (SPI_keepplan(plan) != 0)
+		elog(ERROR, "SPI_keepplan failed");
 	attachment->plans[query] = plan;
 	return plan;
-}
-
-/*
- * Execution.  SPI changes the memory context; these functions restore it.
- */
-
-pg_noreturn static void
-raise_unexpected(int status)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("a query on the tables of an attached filter gave an unexpected result"),
-			 errdetail("The result was %s. A rule of one of the tables may have replaced the"
-					   " query.", SPI_result_code_string(status))));
-	pg_unreachable();
 }
 
 /*
@@ -427,70 +426,27 @@ uint64
 fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char *nulls,
 			int expected)
 {
-	MemoryContext context = CurrentMemoryContext;
 	bool		is_of_source = query >= FAV_QUERY_PROBE;
-	int			guc_level = 0;
+	bool		needs_index = is_of_source || query == FAV_QUERY_LOCK;
+	int			guc_level = needs_index ? NewGUCNestLevel() : 0;
 	SPIPlanPtr	plan;
-	int			status;
+	uint64		nrows;
 
 	/*
 	 * The plan is kept for the session, and a table that is small now may grow.  Without an index
 	 * the cost of a disabled scan would start the JIT.
 	 */
-	if (is_of_source || query == FAV_QUERY_LOCK)
+	if (needs_index)
 	{
-		guc_level = NewGUCNestLevel();
 		fav_set_option("enable_seqscan", "off");
 		fav_set_option("jit", "off");
 	}
 	if (is_of_source)
 		fav_lock_source(attachment);
 	plan = get_plan(attachment, query);
-	if (is_of_source)
-		PushActiveSnapshot(GetLatestSnapshot());
-	status = SPI_execute_snapshot(plan, values, nulls,
-								  is_of_source ? GetActiveSnapshot() : InvalidSnapshot,
-								  InvalidSnapshot, false, true, 0);
-	if (is_of_source)
-		PopActiveSnapshot();
-	if (guc_level > 0)
+	nrows = fav_execute_plan(plan, values, nulls,
+							 is_of_source ? GetLatestSnapshot() : InvalidSnapshot, expected);
+	if (needs_index)
 		AtEOXact_GUC(false, guc_level);
-	if (status != expected)
-		raise_unexpected(status);
-	MemoryContextSwitchTo(context);
-	return SPI_processed;
-}
-
-/*
- * Any other query, in the given snapshot; InvalidSnapshot means the latest at any isolation
- * level.  Returns the number of rows.
- */
-uint64
-fav_execute_in(Snapshot snapshot, const char *text, int expected, int nvalues, Oid *types,
-			   Datum *values)
-{
-	MemoryContext context = CurrentMemoryContext;
-	SPIPlanPtr	plan = SPI_prepare(text, nvalues, types);
-	int			status;
-
-	if (plan == NULL)
-		elog(ERROR, "SPI_prepare failed: %s: %s", SPI_result_code_string(SPI_result), text);
-	PushActiveSnapshot(snapshot == InvalidSnapshot ? GetLatestSnapshot() : snapshot);
-	status = SPI_execute_snapshot(plan, values, NULL, GetActiveSnapshot(), InvalidSnapshot, false,
-								  true, 0);
-	PopActiveSnapshot();
-	if (status != expected)
-		raise_unexpected(status);
-	MemoryContextSwitchTo(context);
-	return SPI_processed;
-}
-
-/* A utility command. */
-void
-fav_run(const char *command)
-{
-	int			status = SPI_execute(command, false, 0);
-
-	if (status < 0)
-		elog(ERROR, "SPI_execute failed: %s: %s", SPI_result_code_string(status), command);
+	return nrows;
 }

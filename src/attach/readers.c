@@ -9,10 +9,10 @@
  * The function says if the filters are complete.  The view is made when they are.
  */
 #include "attach/catalogs.h"
-#include "attach/citus.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -287,7 +287,7 @@ fav_view_of_levels(Oid schema, Oid levels)
 	foreach(cell, list_views(schema, levels))
 		if (fav_owner_of(lfirst_oid(cell)) == owner)
 			return lfirst_oid(cell);
-	if (!fav_has_citus())
+	if (fav_spread() == NULL)
 		return InvalidOid;
 	foreach(cell, fav_dependents(levels, RewriteRelationId))
 	{

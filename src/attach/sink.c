@@ -34,9 +34,9 @@
  * the newest one of the filter if that is later.  So a clock that was ahead, and is right again,
  * does not make elements too old at once.
  */
-#include "attach/citus.h"
 #include "attach/rows.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "access/detoast.h"
 #include "access/xact.h"

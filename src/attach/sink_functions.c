@@ -8,12 +8,12 @@
  * better.
  */
 #include "attach/catalogs.h"
-#include "attach/citus.h"
 #include "attach/collect.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
 #include "attach/rows.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -406,7 +406,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	error_context_stack = &callback;
 	types[1] = get_array_type(types[1]);
 	fav_become_owner(&role, attachment->owner);
-	fav_prepare_transaction();
+	fav_spread()->prepare_transaction();
 	do
 	{
 		if (tries++ == CALL_TRIES)
