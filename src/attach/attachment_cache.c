@@ -39,13 +39,6 @@ typedef struct CachedTrigger
 	FavAttachment *attachment;
 } CachedTrigger;
 
-/* An object that is no relation, as the system caches identify it when it changes. */
-typedef struct Watched
-{
-	int			cache;
-	uint32		hash;
-} Watched;
-
 /* A memory context that uses an attachment. */
 typedef struct User
 {
@@ -76,23 +69,18 @@ relation_changed(Datum arg pg_attribute_unused(), Oid relation)
 	}
 }
 
+/* Two objects may have the same hash.  Then an attachment is read again without need. */
 static void
-object_changed(Datum arg pg_attribute_unused(), int cache, uint32 hash)
+object_changed(Datum arg pg_attribute_unused(), int cache pg_attribute_unused(), uint32 hash)
 {
 	ListCell   *cell;
-	ListCell   *object;
 
 	foreach(cell, attachments)
 	{
 		FavAttachment *attachment = lfirst(cell);
 
-		foreach(object, attachment->objects)
-		{
-			const Watched *watched = lfirst(object);
-
-			if (watched->cache == cache && (hash == 0 || watched->hash == hash))
-				attachment->is_stale = has_stale = true;
-		}
+		if (hash == 0 || list_member_int(attachment->objects, (int) hash))
+			attachment->is_stale = has_stale = true;
 	}
 }
 
@@ -109,11 +97,9 @@ static void
 watch_object(FavAttachment *attachment, int cache, Oid object)
 {
 	MemoryContext old = MemoryContextSwitchTo(attachment->context);
-	Watched    *watched = palloc(sizeof(Watched));
 
-	watched->cache = cache;
-	watched->hash = GetSysCacheHashValue1(cache, ObjectIdGetDatum(object));
-	attachment->objects = lappend(attachment->objects, watched);
+	attachment->objects = lappend_int(attachment->objects, (int)
+									  GetSysCacheHashValue1(cache, ObjectIdGetDatum(object)));
 	MemoryContextSwitchTo(old);
 }
 

@@ -13,14 +13,12 @@
 #include "attach/attachment.h"
 #include "attach/catalogs.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(fav_group);
@@ -122,63 +120,67 @@ fav_key_type(Oid key)
 		OidIsValid(type->lt_opr) && OidIsValid(type->cmp_proc_finfo.fn_oid) ? type : NULL;
 }
 
-/* Does the index begin with both columns, and compare them as we do? */
-static bool
-is_on_pair(Relation index, const FavAttachment *attachment)
+/*
+ * Indexes.  They are read from their catalog, which takes no lock: a parallel restore may be loading
+ * the partitions of a source whose primary key is being made.
+ */
+
+static void
+begin_scan_of_indexes(FavScan *scan, Oid table)
 {
-	Form_pg_index form = index->rd_index;
-	bool		has_key = false;
-	bool		has_element = false;
-	int			i;
-
-	if (!form->indisvalid || form->indnkeyatts < 2 ||
-		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
-		return false;
-	for (i = 0; i < 2; i++)
-	{
-		bool		is_key = form->indkey.values[i] == attachment->key.number;
-		const FavColumn *column = is_key ? &attachment->key : &attachment->element;
-		TypeCacheEntry *type = lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY);
-
-		if (form->indkey.values[i] != column->number ||
-			index->rd_indcollation[i] != column->collation ||
-			index->rd_opfamily[i] != type->btree_opf)
-			return false;
-		has_key |= is_key;
-		has_element |= !is_key;
-	}
-	return has_key && has_element;
+	fav_begin_scan(scan, IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid, table);
 }
 
-/*
- * Each child by inheritance has indexes of its own.  This locks the source, so an insert does not
- * call it: a parallel restore may be loading the partitions of a source whose primary key is being
- * made.
- */
+/* Does an index of all rows have the column in this place, and compare it as we do? */
+static bool
+has_column(const FavScan *scan, HeapTuple index, int place, AttrNumber number,
+		   const TypeCacheEntry *type, Oid collation)
+{
+	Form_pg_index form = (Form_pg_index) GETSTRUCT(index);
+	bool		isnull;
+	Datum		classes = fav_row_column(scan, index, Anum_pg_index_indclass, &isnull);
+	Datum		collations = fav_row_column(scan, index, Anum_pg_index_indcollation, &isnull);
+
+	return form->indisvalid && heap_attisnull(index, Anum_pg_index_indpred, NULL) &&
+		place < form->indnkeyatts && form->indkey.values[place] == number &&
+		((oidvector *) DatumGetPointer(collations))->values[place] == collation &&
+		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[place]) ==
+		type->btree_opf;
+}
+
+static bool
+has_source_column(const FavScan *scan, HeapTuple index, int place, const FavColumn *column)
+{
+	return has_column(scan, index, place, column->number,
+					  lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY),
+					  column->collation);
+}
+
+/* Each child by inheritance has indexes of its own. */
 static void
 read_indexes(FavAttachment *attachment)
 {
-	Relation	source;
-	ListCell   *cell;
+	const FavColumn *key = &attachment->key;
+	const FavColumn *element = &attachment->element;
+	HeapTuple	row;
+	FavScan		scan;
 
 	if (attachment->are_indexes_known)
 		return;
-	source = table_open(attachment->source, AccessShareLock);
-	if (source->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || !source->rd_rel->relhassubclass)
-		foreach(cell, RelationGetIndexList(source))
-		{
-			Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-			if (is_on_pair(index, attachment))
-			{
-				attachment->has_index_on_pair = true;
-				attachment->is_unique |= index->rd_index->indisunique &&
-					index->rd_index->indnkeyatts == 2;
-			}
-			index_close(index, AccessShareLock);
-		}
-	table_close(source, AccessShareLock);
 	attachment->are_indexes_known = true;
+	if (get_rel_relkind(attachment->source) != RELKIND_PARTITIONED_TABLE &&
+		has_subclass(attachment->source))
+		return;
+	begin_scan_of_indexes(&scan, attachment->source);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+		if ((has_source_column(&scan, row, 0, key) && has_source_column(&scan, row, 1, element)) ||
+			(has_source_column(&scan, row, 0, element) && has_source_column(&scan, row, 1, key)))
+		{
+			attachment->has_index_on_pair = true;
+			attachment->is_unique |= ((Form_pg_index) GETSTRUCT(row))->indisunique &&
+				((Form_pg_index) GETSTRUCT(row))->indnkeyatts == 2;
+		}
+	fav_end_scan(&scan);
 }
 
 /* Can the source have a pair but once? */
@@ -204,64 +206,39 @@ fav_has_index_on_pair(FavAttachment *attachment)
 bool
 fav_has_index_on_key(Oid source, const FavColumn *key)
 {
-	Relation	relation = table_open(source, AccessShareLock);
-	TypeCacheEntry *type = lookup_type_cache(key->type, TYPECACHE_BTREE_OPFAMILY);
-	bool		found = false;
-	ListCell   *cell;
-
-	foreach(cell, RelationGetIndexList(relation))
-	{
-		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-		found |= index->rd_index->indkey.values[0] == key->number && index->rd_index->indisvalid &&
-			index->rd_opfamily[0] == type->btree_opf &&
-			index->rd_indcollation[0] == key->collation &&
-			heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
-		index_close(index, AccessShareLock);
-	}
-	table_close(relation, AccessShareLock);
-	return found;
-}
-
-/* Does the index keep the levels table from having a key twice, by our equality of keys? */
-bool
-fav_is_key_index(const FavAttachment *attachment, Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	bool		found;
-	bool		isnull;
-	Datum		classes;
-	Datum		collations;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	classes = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
-	collations = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation, &isnull);
-	found = form->indisunique && form->indisvalid && form->indimmediate &&
-		form->indnkeyatts == 1 && form->indkey.values[0] == FAV_LEVELS_KEY &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
-		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[0]) ==
-		attachment->filter_key_type->btree_opf &&
-		((oidvector *) DatumGetPointer(collations))->values[0] ==
-		(attachment->share > 0 ? InvalidOid : attachment->key.collation);
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-/* Has the levels table such an index, which new keys need?  This takes no lock. */
-bool
-fav_has_key_index(const FavAttachment *attachment)
-{
 	bool		found = false;
 	HeapTuple	row;
 	FavScan		scan;
 
-	fav_begin_scan(&scan, IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid,
-				   attachment->levels);
+	begin_scan_of_indexes(&scan, source);
 	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-		found |= fav_is_key_index(attachment, ((Form_pg_index) GETSTRUCT(row))->indexrelid);
+		found |= has_source_column(&scan, row, 0, key);
+	fav_end_scan(&scan);
+	return found;
+}
+
+/*
+ * The index that keeps the levels table from having a key twice, by our equality of keys;
+ * InvalidOid if there is none.  While a dump is restored, there may be none for a moment, and the
+ * owner may have given the table another one.
+ */
+Oid
+fav_find_key_index(const FavAttachment *attachment)
+{
+	Oid			collation = attachment->share > 0 ? InvalidOid : attachment->key.collation;
+	Oid			found = InvalidOid;
+	HeapTuple	row;
+	FavScan		scan;
+
+	begin_scan_of_indexes(&scan, attachment->levels);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+	{
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
+
+		if (form->indisunique && form->indimmediate && form->indnkeyatts == 1 &&
+			has_column(&scan, row, 0, FAV_LEVELS_KEY, attachment->filter_key_type, collation))
+			found = form->indexrelid;
+	}
 	fav_end_scan(&scan);
 	return found;
 }

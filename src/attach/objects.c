@@ -283,7 +283,7 @@ fav_is_active(const FavAttachment *attachment)
 	FavHas		has;
 	size_t		i;
 
-	if (!fav_has_key_index(attachment) || fav_is_overruled(attachment->levels) ||
+	if (!OidIsValid(fav_find_key_index(attachment)) || fav_is_overruled(attachment->levels) ||
 		list_left(attachment) != NIL)
 		return false;
 	if (!is_shard &&

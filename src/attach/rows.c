@@ -208,18 +208,11 @@ fetch_row(FavRow *row, Relation levels)
 	return HeapTupleIsValid(tuple);
 }
 
-/*
- * The primary key of the table.  While a dump is restored, there may be none for a moment, and the
- * owner may have given it another one.
- */
 static Oid
-key_index(FavAttachment *attachment, Relation levels)
+key_index(FavAttachment *attachment)
 {
-	if (attachment->is_key_index_known)
-		return attachment->key_index;
-	list_free(RelationGetIndexList(levels));
-	if (OidIsValid(levels->rd_pkindex) && fav_is_key_index(attachment, levels->rd_pkindex))
-		attachment->key_index = levels->rd_pkindex;
+	if (!attachment->is_key_index_known)
+		attachment->key_index = fav_find_key_index(attachment);
 	attachment->is_key_index_known = true;
 	return attachment->key_index;
 }
@@ -234,7 +227,7 @@ fav_read_row(FavRow *row)
 	if (row->is_locked)
 		return lock_row(row);
 	levels = table_open(row->attachment->levels, RowExclusiveLock);
-	row->is_locked = !OidIsValid(key_index(row->attachment, levels));
+	row->is_locked = !OidIsValid(key_index(row->attachment));
 	found = row->is_locked ? lock_row(row) : fetch_row(row, levels);
 	table_close(levels, NoLock);
 	return found;
@@ -289,7 +282,7 @@ fav_insert_row(FavRow *row, const FavWritten *written)
 	const char *levels_name;
 	Datum		values[4];
 
-	if (!OidIsValid(row->attachment->key_index) && !fav_has_key_index(row->attachment))
+	if (!OidIsValid(row->attachment->key_index) && !OidIsValid(fav_find_key_index(row->attachment)))
 	{
 		levels_name = get_rel_name(row->attachment->levels);
 		ereport(ERROR,
