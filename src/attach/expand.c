@@ -36,7 +36,6 @@
 #include "catalog/pg_opfamily.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "parser/parse_relation.h"
 #include "rewrite/rewriteHandler.h"
 #include "rewrite/rewriteManip.h"
@@ -109,7 +108,8 @@ begin_select(const FavCall *call, Oid table, bool with_children, List *columns)
 
 	table_close(relation, NoLock);
 	foreach(cell, columns)
-		*selected = bms_add_member(*selected, lfirst_int(cell) - FirstLowInvalidHeapAttributeNumber);
+		*selected = bms_add_member(*selected,
+								   lfirst_int(cell) - FirstLowInvalidHeapAttributeNumber);
 	reference->rtindex = 1;
 	query->commandType = CMD_SELECT;
 	query->canSetTag = true;

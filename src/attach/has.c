@@ -29,7 +29,7 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
-#include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -104,16 +104,23 @@ read_pair(Datum row, Const **fields)
 	return is_pair;
 }
 
+/* False if the argument is not known when the query is planned, or NULL. */
 static bool
-is_known(const Node *argument)
+read_constant(Node *argument, Datum *value)
 {
-	return IsA(argument, Const) && !((const Const *) argument)->constisnull;
+	const Const *constant = (const Const *) argument;
+
+	if (!IsA(argument, Const) || constant->constisnull)
+		return false;
+	*value = constant->constvalue;
+	return true;
 }
 
 /* Key and element, if they can move into a sub-select.  The planner folds constant rows. */
 static bool
-read_arguments(Node *row, FavCall *call)
+read_row(Node *row, FavCall *call)
 {
+	Datum		value;
 	Const	   *fields[2];
 
 	if (IsA(row, RowExpr) && list_length(((RowExpr *) row)->args) == 2)
@@ -122,24 +129,11 @@ read_arguments(Node *row, FavCall *call)
 		call->element = lsecond(((RowExpr *) row)->args);
 		return can_move(call->key) && can_move(call->element);
 	}
-	if (!is_known(row) || !read_pair(((Const *) row)->constvalue, fields))
+	if (!read_constant(row, &value) || !read_pair(value, fields))
 		return false;
 	call->key = (Node *) fields[0];
 	call->element = (Node *) fields[1];
 	return true;
-}
-
-pg_noreturn static void
-raise_not_complete(const FavAttachment *attachment)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the filters of table \"%s\" are not complete",
-					get_rel_name(attachment->source)),
-			 errhint("Complete them with CALL %s.fav_build(%s).",
-					 quote_identifier(get_namespace_name(attachment->schema)),
-					 quote_literal_cstr(fav_relation_name(attachment->source)))));
-	pg_unreachable();
 }
 
 /*
@@ -188,33 +182,6 @@ check_type(const FavAttachment *attachment, const FavColumn *column, Oid type)
 						 " fav_attach.")));
 }
 
-/* What the planner puts in the place of a call; NULL: nothing. */
-static Node *
-simplify(FuncExpr *function_call, PlannerInfo *root)
-{
-	Const	   *levels = linitial(function_call->args);
-	Const	   *exact = lthird(function_call->args);
-	Const	   *complete = lfourth(function_call->args);
-	Oid			schema = get_func_namespace(function_call->funcid);
-	FavCall		call = {.root = root};
-
-	if (!is_known((Node *) levels) || !is_known((Node *) exact) || !is_known((Node *) complete) ||
-		!read_arguments(lsecond(function_call->args), &call))
-		return NULL;
-	fav_lock_for_reading(schema, DatumGetObjectId(levels->constvalue));
-	refuse_spread(schema, DatumGetObjectId(levels->constvalue));
-	call.attachment = fav_attachment_of_levels(schema, DatumGetObjectId(levels->constvalue));
-	call.exact = DatumGetBool(exact->constvalue);
-	check_type(call.attachment, &call.attachment->key, exprType(call.key));
-	check_type(call.attachment, &call.attachment->element, exprType(call.element));
-	if (!DatumGetBool(complete->constvalue))
-		raise_not_complete(call.attachment);
-
-	/* The planner makes plans of sub-selects after this, if it knows of any. */
-	root->parse->hasSubLinks = true;
-	return fav_expand_call(&call);
-}
-
 /*
  * Does the query group by several sets of anything but columns?  In the groups of a set without
  * an expression, this is NULL wherever it appears.
@@ -243,30 +210,55 @@ can_take_sub_selects(PlannerInfo *root)
 		(FAV_SUB_SELECTS_GROUP || !has_sets_of_expressions(root->parse));
 }
 
+/* What the planner puts in the place of a call; NULL: nothing. */
+static Node *
+simplify(const SupportRequestSimplify *wanted)
+{
+	List	   *args = wanted->fcall->args;
+	Oid			schema = get_func_namespace(wanted->fcall->funcid);
+	FavCall		call = {.root = wanted->root};
+	Datum		levels;
+	Datum		exact;
+	Datum		complete;
+
+	if (!can_take_sub_selects(wanted->root) || !read_constant(linitial(args), &levels) ||
+		!read_row(lsecond(args), &call) || !read_constant(lthird(args), &exact) ||
+		!read_constant(lfourth(args), &complete))
+		return NULL;
+	fav_lock_for_reading(schema, DatumGetObjectId(levels));
+	refuse_spread(schema, DatumGetObjectId(levels));
+	call.attachment = fav_attachment_of_levels(schema, DatumGetObjectId(levels));
+	call.exact = DatumGetBool(exact);
+	check_type(call.attachment, &call.attachment->key, exprType(call.key));
+	check_type(call.attachment, &call.attachment->element, exprType(call.element));
+	if (!DatumGetBool(complete))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the filters of table \"%s\" are not complete",
+						get_rel_name(call.attachment->source)),
+				 errhint("Complete them with CALL %s.fav_build(%s).",
+						 quote_identifier(get_namespace_name(schema)),
+						 quote_literal_cstr(fav_relation_name(call.attachment->source)))));
+
+	/* The planner makes plans of sub-selects after this, if it knows of any. */
+	wanted->root->parse->hasSubLinks = true;
+	return fav_expand_call(&call);
+}
+
 Datum
 fav_has_support(PG_FUNCTION_ARGS)
 {
 	Node	   *request = (Node *) PG_GETARG_POINTER(0);
 
 	if (IsA(request, SupportRequestSimplify))
-	{
-		SupportRequestSimplify *wanted = (SupportRequestSimplify *) request;
-
-		PG_RETURN_POINTER(can_take_sub_selects(wanted->root) ?
-						  simplify(wanted->fcall, wanted->root) : NULL);
-	}
+		PG_RETURN_POINTER(simplify((SupportRequestSimplify *) request));
 	if (IsA(request, SupportRequestSelectivity))
-	{
 		((SupportRequestSelectivity *) request)->selectivity = CALL_SELECTIVITY;
-		PG_RETURN_POINTER(request);
-	}
-	if (IsA(request, SupportRequestCost))
-	{
-		((SupportRequestCost *) request)->startup = 0;
+	else if (IsA(request, SupportRequestCost))
 		((SupportRequestCost *) request)->per_tuple = CALL_COST * cpu_operator_cost;
-		PG_RETURN_POINTER(request);
-	}
-	PG_RETURN_POINTER(NULL);
+	else
+		request = NULL;
+	PG_RETURN_POINTER(request);
 }
 
 /* What a call of fav_may_have keeps for the next: its answer for the rows of one snapshot. */

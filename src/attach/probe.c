@@ -4,7 +4,6 @@
  */
 #include "fav.h"
 
-#include "core/dated.h"
 #include "core/levels.h"
 #include "type/elements.h"
 #include "toast_cache.h"
@@ -43,7 +42,6 @@ raise_not_levels(void)
 			 errmsg("these values are not the levels of one filter"),
 			 errdetail("All three need the same seed, region size, keep and kind of elements;"
 					   " recent has no slices, and base and middle have no recent hashes.")));
-	pg_unreachable();
 }
 
 static pg_attribute_always_inline FavReader *
@@ -83,19 +81,13 @@ level_contains(LevelReaders *levels, int number, uint64_t hash)
 	return fav_reader_contains(reader, hash);
 }
 
-static bool
-level_excludes(LevelReaders *levels, int number, uint64_t hash)
-{
-	return has_level(levels->fcinfo, number) &&
-		fav_reader_excludes(level_reader(levels, number), hash);
-}
-
 static pg_attribute_always_inline bool
 is_below_recent(LevelReaders *levels, uint64_t hash)
 {
 	return FAV_IS_BELOW_RECENT(level_contains(levels, MIDDLE, hash),
 							   level_contains(levels, BASE, hash),
-							   level_excludes(levels, MIDDLE, hash));
+							   has_level(levels->fcinfo, MIDDLE) &&
+							   fav_reader_excludes(level_reader(levels, MIDDLE), hash));
 }
 
 /*
