@@ -4,7 +4,6 @@
  */
 #include "fav.h"
 
-#include "core/dated.h"
 #include "core/levels.h"
 #include "type/elements.h"
 #include "toast_cache.h"
@@ -22,18 +21,15 @@ enum
 	PERIOD = ELEMENT
 };
 
-/* What a call of fav_probe keeps for the next. */
-typedef struct LevelCaches
-{
-	FavReaderCache	caches[RECENT + 1];
-} LevelCaches;
-
-/* The levels, each of them opened once in a call, when it is needed. */
+/*
+ * The levels, each of them opened once in a call, when it is needed.  A call of fav_probe keeps it
+ * for the next, because of the caches.
+ */
 typedef struct LevelReaders
 {
-	FunctionCallInfo fcinfo;
-	LevelCaches *caches;
+	FavReaderCache caches[RECENT + 1];
 	FavReader  *readers[RECENT + 1];	/* NULL: not opened yet */
+	FunctionCallInfo fcinfo;
 	FavParams	params;			/* of all levels */
 	int32		now;			/* the period in which they are read, of a dated filter */
 } LevelReaders;
@@ -46,7 +42,6 @@ raise_not_levels(void)
 			 errmsg("these values are not the levels of one filter"),
 			 errdetail("All three need the same seed, region size, keep and kind of elements;"
 					   " recent has no slices, and base and middle have no recent hashes.")));
-	pg_unreachable();
 }
 
 static pg_attribute_always_inline FavReader *
@@ -56,7 +51,7 @@ level_reader(LevelReaders *levels, int number)
 
 	if (levels->readers[number] == NULL)
 		levels->readers[number] =
-			fav_reader_cache_keep(&levels->caches->caches[number], fcinfo->flinfo->fn_mcxt,
+			fav_reader_cache_keep(&levels->caches[number], fcinfo->flinfo->fn_mcxt,
 								  (struct varlena *) PG_GETARG_POINTER(number));
 	return levels->readers[number];
 }
@@ -86,19 +81,13 @@ level_contains(LevelReaders *levels, int number, uint64_t hash)
 	return fav_reader_contains(reader, hash);
 }
 
-static bool
-level_excludes(LevelReaders *levels, int number, uint64_t hash)
-{
-	return has_level(levels->fcinfo, number) &&
-		fav_reader_excludes(level_reader(levels, number), hash);
-}
-
 static pg_attribute_always_inline bool
 is_below_recent(LevelReaders *levels, uint64_t hash)
 {
 	return FAV_IS_BELOW_RECENT(level_contains(levels, MIDDLE, hash),
 							   level_contains(levels, BASE, hash),
-							   level_excludes(levels, MIDDLE, hash));
+							   has_level(levels->fcinfo, MIDDLE) &&
+							   fav_reader_excludes(level_reader(levels, MIDDLE), hash));
 }
 
 /*
@@ -124,11 +113,11 @@ find_params(LevelReaders *levels)
 
 /* The newest period of all levels is the present one, unless the caller knows a later one. */
 static void
-find_present(LevelReaders *levels, const int32 *period)
+find_present(LevelReaders *levels, int32 period)
 {
 	int			number;
 
-	levels->now = period == NULL ? FAV_NO_PERIOD : *period;
+	levels->now = period;
 	for (number = BASE; number <= RECENT; number++)
 		if (has_level(levels->fcinfo, number))
 			levels->now = Max(levels->now, level_reader(levels, number)->newest);
@@ -136,14 +125,15 @@ find_present(LevelReaders *levels, const int32 *period)
 }
 
 /*
- * Does the filter of the levels contain an element, in `period` if that is not NULL?  Levels that
- * are NULL are those of a key without a filter, and contain nothing.
+ * Does the filter of the levels contain an element, which is argument `element`?  Before it may
+ * come the present period.  Levels that are NULL are those of a key without a filter, and contain
+ * nothing.
  */
 static pg_attribute_always_inline Datum
-probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element, const int32 *period)
+probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element)
 {
 	FmgrInfo   *function = fcinfo->flinfo;
-	LevelReaders levels;
+	LevelReaders *levels = function->fn_extra;
 	FavReader  *recent;
 	uint64_t	hash;
 
@@ -151,44 +141,37 @@ probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element, const int32 *pe
 		PG_RETURN_NULL();
 	if (PG_ARGISNULL(RECENT))
 		PG_RETURN_BOOL(false);
-	if (function->fn_extra == NULL)
-		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(LevelCaches));
-	levels.fcinfo = fcinfo;
-	levels.caches = function->fn_extra;
-	memset(levels.readers, 0, sizeof(levels.readers));
-	recent = level_reader(&levels, RECENT);
-	levels.params = recent->filter.params;
-	if (unlikely(levels.params.kind == FAV_KIND_NONE))
-		find_params(&levels);
-	if (unlikely(levels.params.keep > 0))
-		find_present(&levels, period);
-	hash = fav_hash_argument(fcinfo, kind, element, &levels.params);
+	if (levels == NULL)
+		levels = function->fn_extra = MemoryContextAllocZero(function->fn_mcxt,
+															 sizeof(LevelReaders));
+	memset(levels->readers, 0, sizeof(levels->readers));
+	levels->fcinfo = fcinfo;
+	recent = level_reader(levels, RECENT);
+	levels->params = recent->filter.params;
+	if (unlikely(levels->params.kind == FAV_KIND_NONE))
+		find_params(levels);
+	if (unlikely(levels->params.keep > 0))
+		find_present(levels, element == PERIOD || PG_ARGISNULL(PERIOD) ? FAV_NO_PERIOD :
+					 PG_GETARG_INT32(PERIOD));
+	hash = fav_hash_argument(fcinfo, kind, element, &levels->params);
 	PG_RETURN_BOOL(FAV_IS_IN_LEVELS(fav_reader_contains(recent, hash),
-									is_below_recent(&levels, hash),
+									is_below_recent(levels, hash),
 									fav_reader_excludes(recent, hash)));
 }
 
-static pg_attribute_always_inline Datum
-probe_levels_at(FunctionCallInfo fcinfo, FavKind kind)
-{
-	int32		period = PG_GETARG_INT32(PERIOD);
-
-	return probe_levels(fcinfo, kind, PERIOD + 1, PG_ARGISNULL(PERIOD) ? NULL : &period);
-}
-
 #define FAV_LEVELS_FUNCTIONS(suffix, kind) \
-	FAV_FUNCTION(fav_probe_##suffix, probe_levels(fcinfo, kind, ELEMENT, NULL)); \
-	FAV_FUNCTION(fav_probe_at_##suffix, probe_levels_at(fcinfo, kind))
+	FAV_FUNCTION(fav_probe_##suffix, probe_levels(fcinfo, kind, ELEMENT)); \
+	FAV_FUNCTION(fav_probe_at_##suffix, probe_levels(fcinfo, kind, PERIOD + 1))
 
 FAV_LEVELS_FUNCTIONS(int8, FAV_KIND_INTEGER);
 FAV_LEVELS_FUNCTIONS(text, FAV_KIND_TEXT);
 FAV_LEVELS_FUNCTIONS(uuid, FAV_KIND_UUID);
 FAV_LEVELS_FUNCTIONS(bytea, FAV_KIND_BYTES);
-FAV_FUNCTION(fav_probe_pair, probe_levels(fcinfo, FAV_KIND_PAIR, ELEMENT, NULL));
+FAV_FUNCTION(fav_probe_pair, probe_levels(fcinfo, FAV_KIND_PAIR, ELEMENT));
 
-/* The value of a stack.  Base is copied from where it is, block by block. */
+/* The value of a stack.  The slices of base, which come first, may have to be fetched. */
 static Datum
-write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_value)
+write_stack(const FavFilter *stack, struct varlena *base)
 {
 	uint32_t	region_size = stack->params.region_size;
 	size_t		size = VARHDRSZ + fav_size(stack);
@@ -200,10 +183,7 @@ write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_
 	at = fav_write_head(stack, (uint8_t *) VARDATA(result));
 	for (i = 0; i < stack->nslices; i++)
 	{
-		if (base != NULL && i < base->nslices)
-			fav_copy_blocks(base_value, &base->slices[i], region_size, at);
-		else
-			fav_copy(at, stack->slices[i].blocks, fav_slice_bytes(&stack->slices[i], region_size));
+		fav_copy_blocks(base, &stack->slices[i], region_size, at);
 		at += fav_slice_bytes(&stack->slices[i], region_size);
 	}
 	if (stack->ntombstones > 0)
@@ -213,52 +193,38 @@ write_stack(const FavFilter *stack, const FavFilter *base, struct varlena *base_
 
 /* Base, of which only the head is loaded; all of it if it has tombstones. */
 static void
-open_base(FunctionCallInfo fcinfo, FavFilter *base)
+open_base(FunctionCallInfo fcinfo, FavArgument *base)
 {
-	FavArgument whole;
-
-	fav_open_head(base, (struct varlena *) PG_GETARG_POINTER(BASE));
-	if (base->ntombstones > 0)
-	{
-		fav_get_argument(fcinfo, BASE, &whole);
-		*base = whole.filter;
-	}
+	fav_open_head(&base->filter, (struct varlena *) PG_GETARG_POINTER(BASE));
+	if (base->filter.ntombstones > 0)
+		fav_get_argument(fcinfo, BASE, base);
 }
 
 Datum
 fav_stack(PG_FUNCTION_ARGS)
 {
-	bool		has_base = has_level(fcinfo, BASE);
-	bool		has_middle = has_level(fcinfo, MIDDLE);
-	FavFilter	base;
-	FavArgument middle;
-	FavArgument recent;
-	FavLevels	levels = {NULL, NULL, NULL};
+	FavArgument arguments[RECENT + 1];
+	FavFilter  *base = has_level(fcinfo, BASE) ? &arguments[BASE].filter : NULL;
+	FavFilter  *middle = has_level(fcinfo, MIDDLE) ? &arguments[MIDDLE].filter : NULL;
+	FavFilter  *recent = &arguments[RECENT].filter;
+	FavLevels	levels = {base, middle, recent};
 	FavFilter	stack;
 	uint8_t    *tombstones;
 	FavStatus	status;
 
-	if (!has_base && !has_middle)
+	if (base == NULL && middle == NULL)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(RECENT));
-	if (has_base)
-	{
-		open_base(fcinfo, &base);
-		levels.base = &base;
-	}
-	if (has_middle)
-	{
-		fav_get_argument(fcinfo, MIDDLE, &middle);
-		levels.middle = &middle.filter;
-	}
-	fav_get_argument(fcinfo, RECENT, &recent);
-	if (recent.filter.is_short)
-		fav_make_empty(&recent.filter, has_base ? &base.params : &middle.filter.params);
-	levels.recent = &recent.filter;
-	fav_levels_forget(has_base ? &base : NULL, has_middle ? &middle.filter : NULL,
-					  &recent.filter);
+	if (base != NULL)
+		open_base(fcinfo, &arguments[BASE]);
+	if (middle != NULL)
+		fav_get_argument(fcinfo, MIDDLE, &arguments[MIDDLE]);
+	fav_get_argument(fcinfo, RECENT, &arguments[RECENT]);
+	if (recent->is_short)
+		fav_make_empty(recent, base != NULL ? &base->params : &middle->params);
+	fav_levels_forget(base, middle, recent);
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
 		raise_not_levels();
 	fav_require(status);
-	return write_stack(&stack, levels.base, (struct varlena *) PG_GETARG_POINTER(BASE));
+	return write_stack(&stack, (struct varlena *) PG_GETARG_POINTER(BASE));
 }
