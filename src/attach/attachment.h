@@ -125,14 +125,12 @@ typedef struct FavAttachment
 	TypeCacheEntry *element_type;
 	TupleDesc	pair;			/* (key, element), and the period if there is a column for it */
 	bool		is_unique;		/* the source has each pair at most once */
-	bool		has_index_on_pair;	/* of the source */
-	bool		are_indexes_known;	/* these two are set */
+	bool		has_index_on_pair;	/* of the source: it finds a pair at once */
 	bool		has_warned;		/* of filters that are ahead of the clock */
 	SPIPlanPtr	plans[FAV_NQUERIES];
 
 	Oid			has;			/* <name>_has, if it was looked up; it may be dropped */
-	Oid			key_index;		/* the primary key of levels; InvalidOid: not as we made it */
-	bool		is_key_index_known;
+	Oid			key_index;		/* of levels; InvalidOid: it has no such index */
 
 	/* the latest that has locked the source */
 	LocalTransactionId lock_transaction;
@@ -159,8 +157,7 @@ extern bool fav_read_column(Oid relation, AttrNumber number, FavColumn *column);
 extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
 extern FavKind fav_kind_of_column(const FavColumn *column);
 extern TypeCacheEntry *fav_key_type(Oid key);
-extern bool fav_has_unique_pairs(FavAttachment *attachment);
-extern bool fav_has_index_on_pair(FavAttachment *attachment);
+extern void fav_read_indexes(FavAttachment *attachment);
 extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
 extern Oid	fav_find_key_index(const FavAttachment *attachment);
 extern bool fav_has_log(Oid levels);

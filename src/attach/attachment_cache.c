@@ -255,6 +255,7 @@ read_attachment(Oid schema, Oid levels)
 	found.is_stale = attachment->is_stale;
 	*attachment = found;
 	watch_names(attachment, definition.function);
+	fav_read_indexes(attachment);
 	attachment->element_type = lookup_type_cache(attachment->element.type, 0);
 	old = MemoryContextSwitchTo(attachment->context);
 	attachment->empty = fav_make_recent(&attachment->params);

@@ -657,7 +657,7 @@ fav_collect(PG_FUNCTION_ARGS)
 		collection = begin_collection(attachment, fcinfo->flinfo->fn_oid, nest_level);
 	add_origin(collection, RelationGetRelid(data->tg_relation));
 	if (TRIGGER_FIRED_BY_DELETE(data->tg_event) && collection->is_unique)
-		collection->is_unique = fav_has_unique_pairs(attachment);
+		collection->is_unique = attachment->is_unique;
 	collect_pair(collection, data->tg_trigslot, &when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 		collect_pair(collection, data->tg_newslot, &when);

@@ -156,18 +156,19 @@ has_source_column(const FavScan *scan, HeapTuple index, int place, const FavColu
 					  column->collation);
 }
 
-/* Each child by inheritance has indexes of its own. */
-static void
-read_indexes(FavAttachment *attachment)
+/*
+ * What indexes say of the pairs of the source, and which one finds a row of the levels table.  Each
+ * child by inheritance has indexes of its own.
+ */
+void
+fav_read_indexes(FavAttachment *attachment)
 {
 	const FavColumn *key = &attachment->key;
 	const FavColumn *element = &attachment->element;
 	HeapTuple	row;
 	FavScan		scan;
 
-	if (attachment->are_indexes_known)
-		return;
-	attachment->are_indexes_known = true;
+	attachment->key_index = fav_find_key_index(attachment);
 	if (get_rel_relkind(attachment->source) != RELKIND_PARTITIONED_TABLE &&
 		has_subclass(attachment->source))
 		return;
@@ -181,22 +182,6 @@ read_indexes(FavAttachment *attachment)
 				((Form_pg_index) GETSTRUCT(row))->indnkeyatts == 2;
 		}
 	fav_end_scan(&scan);
-}
-
-/* Can the source have a pair but once? */
-bool
-fav_has_unique_pairs(FavAttachment *attachment)
-{
-	read_indexes(attachment);
-	return attachment->is_unique;
-}
-
-/* Does an index find a pair of the source at once? */
-bool
-fav_has_index_on_pair(FavAttachment *attachment)
-{
-	read_indexes(attachment);
-	return attachment->has_index_on_pair;
 }
 
 /*

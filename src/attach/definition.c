@@ -36,36 +36,9 @@
 #include "utils/lsyscache.h"
 #include "utils/varlena.h"
 
-PG_FUNCTION_INFO_V1(fav_recent);
-PG_FUNCTION_INFO_V1(fav_sink_recent);
-
 /*
  * The levels table
  */
-
-Datum
-fav_make_recent(const FavParams *params)
-{
-	FavEditor	editor;
-
-	fav_check_params(params);
-	fav_editor_new(&editor, params);
-	return fav_finish_edit(&editor);
-}
-
-/*
- * fav_recent(source, error_rate, seed, share): an empty filter.  Source and share are for
- * those who read the expression.
- */
-Datum
-fav_recent(PG_FUNCTION_ARGS)
-{
-	FavParams	params = fav_default_params();
-
-	params.error_rate = PG_GETARG_FLOAT8(1);
-	params.seed = (uint64_t) PG_GETARG_INT64(2);
-	return fav_make_recent(&params);
-}
 
 /*
  * The filters of a sink that forgets count time in periods, of which `keep` has this many, or as
@@ -80,18 +53,34 @@ fav_set_keep(int64 seconds, FavParams *params, int64 *period)
 	params->keep = (uint32_t) ((seconds + *period - 1) / *period);
 }
 
-/* fav_sink_recent(source, error_rate, seed, keep): an empty filter of a sink; keep in seconds */
 Datum
-fav_sink_recent(PG_FUNCTION_ARGS)
+fav_make_recent(const FavParams *params)
+{
+	FavEditor	editor;
+
+	fav_check_params(params);
+	fav_editor_new(&editor, params);
+	return fav_finish_edit(&editor);
+}
+
+/* The arguments that are not used here are for those who read the expression. */
+static Datum
+make_recent(FunctionCallInfo fcinfo, int64 keep)
 {
 	FavParams	params = fav_default_params();
 	int64		period;
 
 	params.error_rate = PG_GETARG_FLOAT8(1);
 	params.seed = (uint64_t) PG_GETARG_INT64(2);
-	fav_set_keep(Max(0, PG_GETARG_INT64(3)), &params, &period);
+	fav_set_keep(Max(0, keep), &params, &period);
 	return fav_make_recent(&params);
 }
+
+/* fav_recent(source, error_rate, seed, share): an empty filter */
+FAV_FUNCTION(fav_recent, make_recent(fcinfo, 0));
+
+/* fav_sink_recent(source, error_rate, seed, keep): an empty filter of a sink; keep in seconds */
+FAV_FUNCTION(fav_sink_recent, make_recent(fcinfo, PG_GETARG_INT64(3)));
 
 /* The default of a column; NULL if it has none. */
 static Node *

@@ -193,7 +193,7 @@ look_up(FavReconciliation *work)
 	values[1] = PointerGetDatum(construct_array(work->elements, work->nelements,
 												attachment->element.type, type->typlen,
 												type->typbyval, type->typalign));
-	query = work->nelements == 1 || fav_has_index_on_pair(attachment) ? FAV_QUERY_PROBE :
+	query = work->nelements == 1 || attachment->has_index_on_pair ? FAV_QUERY_PROBE :
 		FAV_QUERY_LOOK_UP;
 	nrows = fav_execute(attachment, query, values, NULL, SPI_OK_SELECT);
 	for (i = 0; i < nrows; i++)

@@ -208,15 +208,6 @@ fetch_row(FavRow *row, Relation levels)
 	return HeapTupleIsValid(tuple);
 }
 
-static Oid
-key_index(FavAttachment *attachment)
-{
-	if (!attachment->is_key_index_known)
-		attachment->key_index = fav_find_key_index(attachment);
-	attachment->is_key_index_known = true;
-	return attachment->key_index;
-}
-
 /* Read the row of the key, locked or not; false if there is none. */
 bool
 fav_read_row(FavRow *row)
@@ -227,7 +218,7 @@ fav_read_row(FavRow *row)
 	if (row->is_locked)
 		return lock_row(row);
 	levels = table_open(row->attachment->levels, RowExclusiveLock);
-	row->is_locked = !OidIsValid(key_index(row->attachment));
+	row->is_locked = !OidIsValid(row->attachment->key_index);
 	found = row->is_locked ? lock_row(row) : fetch_row(row, levels);
 	table_close(levels, NoLock);
 	return found;
@@ -282,7 +273,7 @@ fav_insert_row(FavRow *row, const FavWritten *written)
 	const char *levels_name;
 	Datum		values[4];
 
-	if (!OidIsValid(row->attachment->key_index) && !OidIsValid(fav_find_key_index(row->attachment)))
+	if (!OidIsValid(row->attachment->key_index))
 	{
 		levels_name = get_rel_name(row->attachment->levels);
 		ereport(ERROR,
