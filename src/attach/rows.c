@@ -13,9 +13,12 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "core/levels.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+
+#define MAX_TRIES		10
 
 /* Where the query that locks a row has these. */
 enum
@@ -254,6 +257,18 @@ fav_raise_not_written(const FavAttachment *attachment)
 			 errdetail("A trigger of that table prevented it, and the filter would not be true any"
 					   " more.")));
 	pg_unreachable();
+}
+
+/*
+ * Before another try to change a row.  One that is neither there nor can be inserted was inserted
+ * by somebody else and removed again.  That does not go on for long.
+ */
+void
+fav_count_try(const FavAttachment *attachment, int *tries)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (++*tries == MAX_TRIES)
+		fav_raise_not_written(attachment);
 }
 
 /*

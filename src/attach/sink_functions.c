@@ -439,9 +439,8 @@ take_new(SinkCall *call)
 
 	for (i = 0; i < call->count; i++)
 	{
-		const uint64_t *found = bsearch(&call->hashes[i], sorted->values, sorted->count,
-										sizeof(uint64_t), fav_compare_hashes);
-		bool	   *is_new = &call->change.is_new[found - sorted->values];
+		bool	   *is_new = &call->change.is_new[fav_find_hash(sorted, call->hashes[i]) -
+												  sorted->values];
 
 		CHECK_FOR_INTERRUPTS();
 		if (*is_new)
