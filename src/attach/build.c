@@ -237,10 +237,9 @@ typedef struct Walk
 	bool		has_more;
 	Oid			levels;			/* InvalidOid: not known yet */
 	bool		is_begun;		/* there is a position: */
-	Datum		position;		/* the filter key that was reached */
+	Datum		position;		/* the filter key that was reached, in PortalContext */
 	uint64		size;			/* of the next batch */
 	uint64		max_size;
-	MemoryContext context;		/* holds the position */
 	FavPhase	phase;
 	FavProgress progress;
 } Walk;
@@ -249,7 +248,7 @@ static void
 set_position(const FavAttachment *attachment, Walk *walk, Datum filter_key)
 {
 	const TypeCacheEntry *type = attachment->filter_key_type;
-	MemoryContext old = MemoryContextSwitchTo(walk->context);
+	MemoryContext old = MemoryContextSwitchTo(PortalContext);
 
 	walk->position = datumCopy(filter_key, type->typbyval, type->typlen);
 	walk->is_begun = true;
@@ -479,7 +478,6 @@ walk_through(FunctionCallInfo fcinfo, bool (*batch) (FavAttachment *attachment, 
 		.phase = phase
 	};
 
-	walk.context = AllocSetContextCreate(PortalContext, "fav position", ALLOCSET_SMALL_SIZES);
 	while (walk.has_more)
 	{
 		SPI_commit();
@@ -494,7 +492,6 @@ walk_through(FunctionCallInfo fcinfo, bool (*batch) (FavAttachment *attachment, 
 	fav_end_progress();
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(per_batch);
-	MemoryContextDelete(walk.context);
 }
 
 /* A distributed table: each shard batch by batch, and then the function and the view. */

@@ -303,7 +303,7 @@ static const struct
 }			queries[FAV_NQUERIES] =
 {
 	[FAV_QUERY_LOCK] = {
-		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent}, l.ctid, l.xmin{, log}"
+		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent}{, log}, l.ctid, l.xmin"
 		" FROM ONLY {levels} l WHERE l.{key}{::key} {=} $1{::key} FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {

@@ -380,11 +380,8 @@ exclude_again(FavReconciliation *work, Datum base, Datum *recent, Datum *middle)
 	if (work->exclude.count == 0)
 		return;
 	are_many = work->exclude.count > FAV_RECENT_MAX;
-	if (are_many)
-		fav_new_level(work->row.attachment, FAV_MIDDLE_ERROR_SHARE,
-					  fav_middle_capacity(filter.elements), &editor);
-	else
-		fav_new_level(work->row.attachment, 1.0, 0, &editor);
+	fav_new_level(work->row.attachment, are_many ? FAV_MIDDLE_ERROR_SHARE : 1.0,
+				  are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
 	for (i = 0; i < work->exclude.count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

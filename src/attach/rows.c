@@ -20,14 +20,6 @@
 
 #define MAX_TRIES		10
 
-/* Where the query that locks a row has these. */
-enum
-{
-	LOCK_CTID = FAV_LEVELS_RECENT + 1,
-	LOCK_XMIN,
-	LOCK_LOG
-};
-
 void
 fav_open_value(FavFilter *filter, Datum value)
 {
@@ -137,7 +129,7 @@ fav_new_level(const FavAttachment *attachment, double error_share, uint64 capaci
 }
 
 static void
-set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor, int log)
+set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor)
 {
 	Datum		recent = get_level(tuple, descriptor, FAV_LEVELS_RECENT);
 	int			i;
@@ -148,7 +140,7 @@ set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor, int log)
 	row->middle.value = get_level(tuple, descriptor, FAV_LEVELS_MIDDLE);
 	row->base.reader = row->middle.reader = NULL;
 	for (i = 0; i < FAV_LOG_PARTS && row->attachment->is_sink; i++)
-		row->log[i] = get_column(tuple, descriptor, log + i);
+		row->log[i] = get_column(tuple, descriptor, FAV_LEVELS_LOG + i);
 }
 
 /*
@@ -165,15 +157,14 @@ lock_row(FavRow *row)
 	{
 		HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[0]);
 		TupleDesc	descriptor = SPI_tuptable->tupdesc;
-		bool		isnull;
-		Pointer		ctid = DatumGetPointer(heap_getattr(tuple, LOCK_CTID, descriptor, &isnull));
+		int			last = descriptor->natts;	/* the last columns are ctid and xmin */
+		Datum		ctid = get_column(tuple, descriptor, last - 1);
 
 		if (!row->is_built_anew)
-			set_levels(row, tuple, descriptor, LOCK_LOG);
-		if (ctid == NULL)
-			elog(ERROR, "ctid is null");
-		row->tid = *(ItemPointer) ctid;
-		row->xmin = DatumGetTransactionId(heap_getattr(tuple, LOCK_XMIN, descriptor, &isnull));
+			set_levels(row, tuple, descriptor);
+		Assert(ctid != (Datum) 0);
+		row->tid = *(ItemPointer) DatumGetPointer(ctid);
+		row->xmin = DatumGetTransactionId(get_column(tuple, descriptor, last));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	return found;
@@ -204,7 +195,7 @@ fetch_row(FavRow *row, Relation levels)
 	{
 		row->tid = tuple->t_self;
 		row->xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
-		set_levels(row, heap_copytuple(tuple), RelationGetDescr(levels), FAV_LEVELS_LOG);
+		set_levels(row, heap_copytuple(tuple), RelationGetDescr(levels));
 	}
 	systable_endscan(scan);
 	PopActiveSnapshot();
