@@ -429,21 +429,14 @@ reconcile_all(void)
 static void
 transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 {
-	switch (event)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+		reconcile_all();
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
+			 event == XACT_EVENT_PREPARE)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			reconcile_all();
-			break;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			/* memory and files go with the transaction */
-			collections = NIL;
-			has_removed = has_inserted = false;
-			break;
-		default:
-			break;
+		/* memory and files go with the transaction */
+		collections = NIL;
+		has_removed = has_inserted = false;
 	}
 }
 

@@ -278,14 +278,6 @@ middle_capacity(FavReconciliation *work)
 	return base == NULL ? 0 : fav_middle_capacity(base->filter.elements);
 }
 
-static uint64
-middle_count(FavReconciliation *work)
-{
-	FavReader  *middle = fav_row_middle(&work->row);
-
-	return middle == NULL ? 0 : fav_middle_count(&middle->filter);
-}
-
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
 static void
 open_recent(const FavReconciliation *work, FavEditor *editor)
@@ -445,12 +437,13 @@ reconcile(FavReconciliation *work)
 			find_changes(work, true);
 		if (recent_count(work) <= FAV_RECENT_MAX)
 			return change_recent(work);
-		if (recent_count(work) + middle_count(work) <= middle_capacity(work))
+		middle = fav_row_middle(&work->row);
+		if (recent_count(work) + (middle == NULL ? 0 : fav_middle_count(&middle->filter)) <=
+			middle_capacity(work))
 			return push(work);
 		if (!work->row.is_locked)
 			return false;
 		keep_tombstones(work, &work->row.recent);
-		middle = fav_row_middle(&work->row);
 		if (middle != NULL)
 		{
 			fav_reader_expect(middle, UINT32_MAX);

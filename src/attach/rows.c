@@ -98,19 +98,15 @@ fav_forget_below_recent(FavRow *row, int32 period)
 		fav_reader_forget(fav_row_base(row), period);
 }
 
-static bool
-contains(FavReader *level, uint64_t hash)
-{
-	return level != NULL && fav_reader_contains(level, hash);
-}
-
 /* Does middle or base report the hash? */
 bool
 fav_row_reports_below_recent(FavRow *row, uint64_t hash)
 {
 	FavReader  *middle = fav_row_middle(row);
 
-	return FAV_IS_BELOW_RECENT(contains(middle, hash), contains(fav_row_base(row), hash),
+	return FAV_IS_BELOW_RECENT(middle != NULL && fav_reader_contains(middle, hash),
+							   fav_row_base(row) != NULL &&
+							   fav_reader_contains(fav_row_base(row), hash),
 							   middle != NULL && fav_reader_excludes(middle, hash));
 }
 

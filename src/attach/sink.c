@@ -136,13 +136,6 @@ fav_period_of_time(const FavAttachment *attachment, Datum time)
 	return find_period(at, attachment->period);
 }
 
-static inline void
-find_newest(FavReader *level, int32 *newest)
-{
-	if (level != NULL)
-		*newest = Max(*newest, level->filter.newest);
-}
-
 /*
  * Elements are kept for longer than promised, because nobody can tell whether the clock is wrong
  * now or was wrong before.  One warning is enough for a session.
@@ -173,13 +166,15 @@ static int32
 newest_period(FavRow *row)
 {
 	int32		newest = row->recent.newest;
+	FavReader  *middle;
+	FavReader  *base;
 
-	if (row->attachment->keep > 0 && newest == FAV_NO_PERIOD)
-	{
-		find_newest(fav_row_middle(row), &newest);
-		find_newest(fav_row_base(row), &newest);
-	}
-	return newest;
+	if (row->attachment->keep == 0 || newest != FAV_NO_PERIOD)
+		return newest;
+	middle = fav_row_middle(row);
+	base = fav_row_base(row);
+	return Max(middle == NULL ? newest : middle->filter.newest,
+			   base == NULL ? newest : base->filter.newest);
 }
 
 static int32

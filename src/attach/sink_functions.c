@@ -59,39 +59,33 @@ typedef struct SinkCall
  */
 
 static bool
-may_insert(Oid column_owner, AttrNumber number)
+may_insert(Oid source, AttrNumber number)
 {
-	return pg_attribute_aclcheck(column_owner, number, GetUserId(), ACL_INSERT) == ACLCHECK_OK;
+	return pg_attribute_aclcheck(source, number, GetUserId(), ACL_INSERT) == ACLCHECK_OK;
 }
 
-/* As for the statement in whose place the function is called. */
+/*
+ * As for the statement in whose place the function is called.  The columns of key and element are
+ * those of the row trigger of the sink.
+ */
 static void
-check_right(Oid source, AclMode right, const FavWhen *columns)
+check_right(Oid schema, Oid source, Oid levels, AclMode right)
 {
 	AclResult	result = pg_class_aclcheck(source, GetUserId(), right);
-
-	if (result != ACLCHECK_OK &&
-		!(right == ACL_INSERT && may_insert(source, columns->key) &&
-		  may_insert(source, columns->element)))
-		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(source)),
-					   get_rel_name(source));
-}
-
-/* The columns of key and element, from the row trigger of the sink. */
-static FavWhen
-read_columns(Oid schema, Oid source, Oid levels)
-{
-	FavWhen		columns = {0};
 	ListCell   *cell;
 
-	foreach(cell, fav_read_triggers(schema, source))
+	foreach(cell, result == ACLCHECK_OK || right != ACL_INSERT ? NIL :
+			fav_read_triggers(schema, source))
 	{
 		const FavTrigger *trigger = lfirst(cell);
 
-		if (trigger->is_of_rows && trigger->when.levels == levels)
-			columns = trigger->when;
+		if (trigger->is_of_rows && trigger->when.levels == levels &&
+			may_insert(source, trigger->when.key) && may_insert(source, trigger->when.element))
+			result = ACLCHECK_OK;
 	}
-	return columns;
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(source)),
+					   get_rel_name(source));
 }
 
 pg_noreturn static void
@@ -111,13 +105,11 @@ static FavDefinition
 check_sink(Oid schema, Oid levels, AclMode right)
 {
 	FavDefinition definition;
-	FavWhen		columns;
 
 	if (!fav_read_definition(schema, levels, &definition) || !definition.is_sink ||
 		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
 		raise_no_sink(levels);
-	columns = read_columns(schema, definition.source, levels);
-	check_right(definition.source, right, &columns);
+	check_right(schema, definition.source, levels, right);
 	return definition;
 }
 
@@ -255,7 +247,7 @@ read_elements(SinkCall *call)
 	get_typlenbyvalalign(type, &length, &by_value, &alignment);
 	deconstruct_array(call->array, type, length, by_value, alignment, &call->elements, &nulls,
 					  &count);
-	call->hashes = palloc_extended(Max(1, count) * sizeof(uint64_t), MCXT_ALLOC_HUGE);
+	call->hashes = palloc(count * sizeof(uint64_t));
 	for (i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -418,8 +410,7 @@ fav_sink_add(PG_FUNCTION_ARGS)
 	begin_call(&call, fcinfo, FAV_ADD);
 	if (call.count > 0 && fav_is_spread(call.attachment->levels))
 		PG_RETURN_DATUM(call_on_shard(&call, "fav_sink_add", ""));
-	call.change.is_new = palloc_extended(Max(1, call.change.hashes.count),
-										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	call.change.is_new = palloc0(call.change.hashes.count);
 	change(&call);
 	PG_RETURN_DATUM(take_new(&call));
 }
