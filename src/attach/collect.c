@@ -11,8 +11,8 @@
  * collections pass to its parent; when it is rolled back, they are dropped, because its
  * changes of the source and of the filters are both undone.
  *
- * The statement trigger (triggers.c) reconciles the pairs of its source.  Not every row event is followed
- * by one: there is none for logical replication, for statements on a partition that was
+ * The statement trigger (triggers.c) reconciles the pairs of its source.  Not every row event is
+ * followed by one: there is none for logical replication, for statements on a partition that was
  * created later, and for statements that a row limit ends early.  So the remaining pairs are
  * reconciled before commit.  It never happens in between: a collection is sorted, so that
  * a statement locks its keys in one order, and two statements cannot deadlock.
@@ -325,13 +325,8 @@ change_filters(SortedPairs *pairs, bool is_known)
 static bool
 is_family_together(const Collection *collection, const FavAttachment *attachment)
 {
-	ListCell   *cell;
-
-	if (attachment != collection->attachment)
-		foreach(cell, collection->origins)
-			if (!fav_is_in_family(lfirst_oid(cell), attachment->source))
-				return false;
-	return true;
+	return attachment == collection->attachment ||
+		list_difference_oid(collection->origins, fav_list_family(attachment->source)) == NIL;
 }
 
 /*

@@ -185,34 +185,38 @@ check_value(const ValueCheck *check, Datum value)
 
 /* The key, in a row of its own; it has the type that the function of the sink takes. */
 static Datum
-read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo, bool *isnull)
+read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo)
 {
-	HeapTupleHeader header = PG_ARGISNULL(1) ? NULL : PG_GETARG_HEAPTUPLEHEADER(1);
-	TupleDesc	descriptor;
+	bool		isnull = PG_ARGISNULL(1);
+	Datum		key = (Datum) 0;
 	ValueCheck	check;
-	Datum		key;
-	bool		is_key;
 
-	*isnull = true;
-	if (header == NULL)
-		return (Datum) 0;
 	begin_check(&check, attachment->source, &attachment->key);
-	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
-										HeapTupleHeaderGetTypMod(header));
-	is_key = descriptor->natts == 1 &&
-		TupleDescAttr(descriptor, 0)->atttypid == check.argument_type;
-	ReleaseTupleDesc(descriptor);
-	if (!is_key)
+	if (!isnull)
+	{
+		HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(1);
+		TupleDesc	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
+														HeapTupleHeaderGetTypMod(row));
+		bool		is_key = descriptor->natts == 1 &&
+			TupleDescAttr(descriptor, 0)->atttypid == check.argument_type;
+
+		ReleaseTupleDesc(descriptor);
+		if (!is_key)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("key of sink \"%s\" is not a row of type %s",
+							get_rel_name(attachment->source),
+							format_type_be(check.argument_type)),
+					 errhint("Call the function that fav_sink has made.")));
+		key = GetAttributeByNum(row, 1, &isnull);
+	}
+	if (isnull)
 		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("key of sink \"%s\" is not a row of type %s",
-						get_rel_name(attachment->source),
-						format_type_be(check.argument_type)),
-				 errhint("Call the function that fav_sink has made.")));
-	key = GetAttributeByNum(header, 1, isnull);
-	if (!*isnull)
-		key = datumCopy(check_value(&check, key), attachment->key_type->typbyval,
-						attachment->key_type->typlen);
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null value in column \"%s\" of sink \"%s\"",
+						NameStr(attachment->key.name), get_rel_name(attachment->source))));
+	key = datumCopy(check_value(&check, key), attachment->key_type->typbyval,
+					attachment->key_type->typlen);
 	FreeExecutorState(check.executor);
 	return key;
 }
@@ -271,7 +275,6 @@ static void
 begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
-	bool		isnull;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -279,13 +282,7 @@ begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
 				 errmsg("levels must not be null")));
 	call->attachment = open_sink(schema, PG_GETARG_OID(0),
 								 action == FAV_ADD ? ACL_INSERT : ACL_DELETE);
-	call->key = read_key(call->attachment, fcinfo, &isnull);
-	if (isnull)
-		ereport(ERROR,
-				(errcode(ERRCODE_NOT_NULL_VIOLATION),
-				 errmsg("null value in column \"%s\" of sink \"%s\"",
-						NameStr(call->attachment->key.name),
-						get_rel_name(call->attachment->source))));
+	call->key = read_key(call->attachment, fcinfo);
 	fav_settle(call->attachment);
 	call->change.action = action;
 	if (!PG_ARGISNULL(2))

@@ -100,28 +100,14 @@ fav_collect(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
-/*
- * A table that has left the source was emptied.  The filters still have its pairs, and if it came
- * back, nobody would know that.
- */
-static void
-truncate_left(FunctionCallInfo fcinfo)
-{
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	Oid			source;
-	Oid			levels;
-
-	if (fav_has_left(fcinfo, &source, &levels))
-		fav_rebuild_after_truncate(fav_schema_of_function(fcinfo), levels,
-								   RelationGetRelid(data->tg_relation));
-}
-
 Datum
 fav_reconcile(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	FavAttachment *attachment = NULL;
 	FavWhen		when;
+	Oid			source;
+	Oid			levels;
 
 	check_trigger_call(fcinfo, false, "fav_reconcile");
 	if (fav_has_collected() || !TRIGGER_FIRED_AFTER(data->tg_event) ||
@@ -130,8 +116,11 @@ fav_reconcile(PG_FUNCTION_ARGS)
 	if (attachment == NULL)
 	{
 		fav_refuse_left(fcinfo);
-		if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
-			truncate_left(fcinfo);
+
+		/* the filters still have its pairs; if it came back, nobody would know that */
+		if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event) && fav_has_left(fcinfo, &source, &levels))
+			fav_rebuild_after_truncate(fav_schema_of_function(fcinfo), levels,
+									   RelationGetRelid(data->tg_relation));
 		return PointerGetDatum(NULL);
 	}
 	fav_keep_attachment(attachment);
