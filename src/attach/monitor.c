@@ -93,8 +93,7 @@ describe_attachment(void *argument)
 	Interval   *keep = palloc0(sizeof(Interval));
 	FavHas		has;
 
-	row->found = OidIsValid(attachment.owner) && exists(row->levels);
-	if (!row->found)
+	if (!OidIsValid(attachment.owner) || !exists(row->levels))
 		return;
 	values[0] = ObjectIdGetDatum(fav_shell(attachment.source));
 	set_name(&attachment.key.name, &values[1], &nulls[1]);
@@ -115,6 +114,7 @@ describe_attachment(void *argument)
 	values[11] = ObjectIdGetDatum(has.function);
 	values[12] = BoolGetDatum(has.exact);
 	set_name(&attachment.at.name, &values[13], &nulls[13]);
+	row->found = true;
 }
 
 /* "cache lookup failed", or that something does not exist */
