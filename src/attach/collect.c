@@ -185,7 +185,7 @@ typedef struct SortedPairs
 	TupleTableSlot *slot;		/* the pair at hand */
 } SortedPairs;
 
-/* The columns of the pair at hand, and the type of its key, are those of the attachment. */
+/* Fetch the next pair with all its columns; false if there is none. */
 static bool
 next_pair(SortedPairs *pairs)
 {
@@ -502,7 +502,7 @@ watch_transactions(void)
 }
 
 /*
- * The doors for triggers and others
+ * For triggers, and those who change a source without them
  */
 
 /* Has this transaction collected anything that is not reconciled yet? */
