@@ -13,8 +13,8 @@
  * The write comes even if nothing changed.  At REPEATABLE READ it is what makes a
  * concurrent change of the same key a serialization error.
  *
- * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
- * building the key's base takes.
+ * Of all touched elements of a key the hashes are kept, 8 bytes each, and those that look-ups
+ * have found are kept twice.  That is about as much as building the key's base takes.
  */
 #include "attach/hashes.h"
 #include "attach/queries.h"
