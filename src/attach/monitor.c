@@ -37,27 +37,6 @@ PG_FUNCTION_INFO_V1(fav_list_progress);
 
 #define NCOLUMNS	14			/* of fav_attachments */
 
-/* The levels tables of all attachments. */
-static List *
-list_attachments(Oid schema)
-{
-	List	   *all = NIL;
-	ListCell   *cell;
-
-	foreach(cell, fav_read_triggers(schema, InvalidOid))
-	{
-		const FavTrigger *trigger = lfirst(cell);
-		FavDefinition definition;
-
-		/* forged triggers on other tables are ignored, and shards go with their table */
-		if (fav_shell(trigger->relation) == trigger->relation &&
-			fav_read_definition(schema, trigger->when.levels, &definition) &&
-			fav_shell(definition.source) == trigger->relation)
-			all = list_append_unique_oid(all, trigger->when.levels);
-	}
-	return all;
-}
-
 static void
 set_name(const NameData *name, Datum *value, bool *isnull)
 {
@@ -145,14 +124,15 @@ try_describe(Description *row)
 
 /* A remnant of an attachment (fav_is_remnant): only its table is known, whose writes fail. */
 static void
-describe_remnant(const FavTrigger *trigger, Datum *values, bool *nulls)
+describe_remnant(const FavTrigger *trigger, Description *row)
 {
-	memset(nulls, true, NCOLUMNS * sizeof(bool));
-	values[0] = ObjectIdGetDatum(trigger->relation);
-	values[4] = ObjectIdGetDatum(trigger->when.named);
-	values[7] = values[8] = values[9] = BoolGetDatum(false);
-	nulls[0] = nulls[7] = nulls[8] = nulls[9] = false;
-	nulls[4] = !OidIsValid(trigger->when.named);
+	memset(row->nulls, true, sizeof(row->nulls));
+	row->values[0] = ObjectIdGetDatum(trigger->relation);
+	row->values[4] = ObjectIdGetDatum(trigger->when.named);
+	row->values[7] = row->values[8] = row->values[9] = BoolGetDatum(false);
+	row->nulls[0] = row->nulls[7] = row->nulls[8] = row->nulls[9] = false;
+	row->nulls[4] = !OidIsValid(trigger->when.named);
+	row->found = true;
 }
 
 Datum
@@ -160,29 +140,35 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = fav_return_rows(fcinfo);
 	Oid			schema = fav_schema_of_function(fcinfo);
-	List	   *remnants = NIL;
+	List	   *described = NIL;	/* levels tables, */
+	List	   *remnants = NIL; /* and tables with remnants */
 	ListCell   *cell;
 
-	foreach(cell, list_attachments(schema))
-	{
-		Description row = {.schema = schema,.levels = lfirst_oid(cell)};
-
-		try_describe(&row);
-		if (row.found)
-			tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
-	}
 	foreach(cell, fav_read_triggers(schema, InvalidOid))
 	{
 		const FavTrigger *trigger = lfirst(cell);
-		Datum		values[NCOLUMNS];
-		bool		nulls[NCOLUMNS];
+		Description row = {.schema = schema,.levels = trigger->when.levels};
+		FavDefinition definition;
 
-		if (list_member_oid(remnants, trigger->relation) || !fav_is_remnant(schema, trigger) ||
-			fav_shell(trigger->relation) != trigger->relation)
+		/* shards go with their table, and forged triggers on other tables are ignored */
+		if (fav_shell(trigger->relation) != trigger->relation)
 			continue;
-		remnants = lappend_oid(remnants, trigger->relation);
-		describe_remnant(trigger, values, nulls);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		if (fav_read_definition(schema, row.levels, &definition) &&
+			fav_shell(definition.source) == trigger->relation)
+		{
+			if (list_member_oid(described, row.levels))
+				continue;
+			described = lappend_oid(described, row.levels);
+			try_describe(&row);
+		}
+		else if (!list_member_oid(remnants, trigger->relation) &&
+				 fav_is_remnant(schema, trigger))
+		{
+			remnants = lappend_oid(remnants, trigger->relation);
+			describe_remnant(trigger, &row);
+		}
+		if (row.found)
+			tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	}
 	PG_RETURN_NULL();
 }

@@ -288,18 +288,15 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *written)
 bool
 fav_insert_row(FavRow *row, const FavWritten *written)
 {
-	const char *levels_name;
 	Datum		values[4];
 
 	if (!OidIsValid(row->attachment->key_index) && !fav_has_key_index(row->attachment))
-	{
-		levels_name = get_rel_name(row->attachment->levels);
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("table \"%s\" has no primary key on its first column", levels_name),
+				 errmsg("table \"%s\" has no primary key on its first column",
+						get_rel_name(row->attachment->levels)),
 				 errhint("Create a unique index on that column of table \"%s\".",
-						 levels_name)));
-	}
+						 get_rel_name(row->attachment->levels))));
 	values[0] = row->key;
 	values[1] = written_level(written->base);
 	values[2] = written_level(written->middle);
