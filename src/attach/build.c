@@ -35,6 +35,7 @@
 #include "attach/reconcile.h"
 #include "attach/sink.h"
 #include "attach/spread.h"
+#include "attach/subtransaction.h"
 
 #include "access/xact.h"
 #include "catalog/pg_class.h"
@@ -43,13 +44,13 @@
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -60,6 +61,9 @@
 
 /* How much a batch shrinks when it has to wait, and grows when it need not. */
 #define BATCH_FACTOR		8
+
+/* How many keys the conditions of a batch have as parameters. */
+#define MAX_CONDITION_KEYS	4
 
 /* How long a batch of more than one filter may wait. */
 #define BATCH_LOCK_TIMEOUT	"100ms"
@@ -73,12 +77,12 @@ PG_FUNCTION_INFO_V1(fav_rebuild);
  * the type of filter keys.  `form` says whether all filters are built first (MATERIALIZED), and
  * `end` is the end of the INSERT.  Returns how many filters were inserted.
  */
-uint64
-fav_insert_filters(FavAttachment *attachment, const char *rows, const char *filters,
-				   const char *form, const char *end, int nkeys, const Datum *keys)
+static uint64
+insert_filters(FavAttachment *attachment, const char *rows, const char *filters, const char *form,
+			   const char *end, int nkeys, const Datum *keys)
 {
-	Oid			types[3 + FAV_MAX_CONDITION_KEYS] = {FLOAT8OID, INT8OID};
-	Datum		values[3 + FAV_MAX_CONDITION_KEYS];
+	Oid			types[3 + MAX_CONDITION_KEYS] = {FLOAT8OID, INT8OID};
+	Datum		values[3 + MAX_CONDITION_KEYS];
 	int			i;
 
 	types[2] = get_atttype(attachment->levels, FAV_LEVELS_RECENT);
@@ -110,7 +114,7 @@ fav_build_all(FavAttachment *attachment)
 	LockRelationOid(attachment->levels, ShareRowExclusiveLock);
 	(void) fav_execute_in(InvalidSnapshot, fav_query(attachment, "DELETE FROM ONLY {levels}"),
 						  SPI_OK_DELETE, 0, NULL, NULL);
-	(void) fav_insert_filters(attachment, "", "", "NOT MATERIALIZED", "", 0, NULL);
+	(void) insert_filters(attachment, "", "", "NOT MATERIALIZED", "", 0, NULL);
 }
 
 /*
@@ -119,21 +123,16 @@ fav_build_all(FavAttachment *attachment)
  * that follow it: no command was executed in between.
  */
 static List *rebuilt = NIL;		/* levels tables, in TopTransactionContext */
-static SubTransactionId rebuilt_in = InvalidSubTransactionId;
+static LocalTransactionId rebuilt_by;
+static SubTransactionId rebuilt_in;
 static CommandId rebuilt_at;
-
-void
-fav_forget_truncates(void)
-{
-	rebuilt = NIL;
-	rebuilt_in = InvalidSubTransactionId;
-}
 
 static bool
 is_rebuilt(Oid levels)
 {
-	if (rebuilt_in != GetCurrentSubTransactionId() || rebuilt_at != GetCurrentCommandId(false))
-		fav_forget_truncates();
+	if (rebuilt_by != fav_local_transaction() || rebuilt_in != GetCurrentSubTransactionId() ||
+		rebuilt_at != GetCurrentCommandId(false))
+		rebuilt = NIL;
 	return list_member_oid(rebuilt, levels);
 }
 
@@ -144,6 +143,7 @@ remember_rebuilt(Oid levels)
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 
 	rebuilt = lappend_oid(rebuilt, levels);
+	rebuilt_by = fav_local_transaction();
 	rebuilt_in = GetCurrentSubTransactionId();
 	rebuilt_at = GetCurrentCommandId(true);
 	MemoryContextSwitchTo(old);
@@ -160,6 +160,8 @@ fav_rebuild_after_truncate(Oid schema, Oid levels, Oid truncated)
 	FavAttachment *attachment;
 	FavRole		role;
 	bool		is_whole;
+
+	fav_forget_known();
 
 	/* TRUNCATE of a distributed table also truncates its filters */
 	if (is_rebuilt(levels) || fav_shell(truncated) != truncated)
@@ -181,8 +183,8 @@ fav_rebuild_after_truncate(Oid schema, Oid levels, Oid truncated)
 }
 
 /* A key in its text form, read as its column would. */
-Datum
-fav_read_key(const FavAttachment *attachment, Datum text_key)
+static Datum
+read_key(const FavAttachment *attachment, Datum text_key)
 {
 	Oid			input;
 	Oid			parameter;
@@ -217,7 +219,7 @@ fav_rebuild(PG_FUNCTION_ARGS)
 	{
 		LockRelationOid(attachment->levels, RowExclusiveLock);
 		fav_rebuild_key(attachment,
-						fav_filter_key(attachment, fav_read_key(attachment, PG_GETARG_DATUM(1))));
+						fav_filter_key(attachment, read_key(attachment, PG_GETARG_DATUM(1))));
 	}
 	fav_become_caller(&role);
 	PG_RETURN_VOID();
@@ -231,24 +233,22 @@ fav_rebuild(PG_FUNCTION_ARGS)
 typedef struct Walk
 {
 	FunctionCallInfo fcinfo;
+	bool		(*batch) (FavAttachment *attachment, struct Walk *walk);	/* is there more? */
+	bool		has_more;
 	Oid			levels;			/* InvalidOid: not known yet */
 	bool		is_begun;		/* there is a position: */
-	Datum		position;		/* the filter key that was reached */
-	bool		is_done;
+	Datum		position;		/* the filter key that was reached, in PortalContext */
 	uint64		size;			/* of the next batch */
 	uint64		max_size;
-	MemoryContext context;		/* holds the position */
 	FavPhase	phase;
 	FavProgress progress;
 } Walk;
-
-typedef void (*Batch) (FavAttachment *attachment, Walk *walk);
 
 static void
 set_position(const FavAttachment *attachment, Walk *walk, Datum filter_key)
 {
 	const TypeCacheEntry *type = attachment->filter_key_type;
-	MemoryContext old = MemoryContextSwitchTo(walk->context);
+	MemoryContext old = MemoryContextSwitchTo(PortalContext);
 
 	walk->position = datumCopy(filter_key, type->typbyval, type->typlen);
 	walk->is_begun = true;
@@ -288,16 +288,17 @@ find_end(FavAttachment *attachment, const Walk *walk, Datum after, Datum *end)
  * index of the source and not sort its rows; the costs that tell it so must not start the JIT.
  * It does not know that groups are in the order of keys, so these are hashed, and sorted then.
  */
-static void
+static bool
 build_batch(FavAttachment *attachment, Walk *walk)
 {
 	StringInfoData rows;
 	StringInfoData present;
 	const char *missing;
 	Datum		range[2];
-	Datum		keys[FAV_MAX_CONDITION_KEYS];
+	Datum		keys[MAX_CONDITION_KEYS];
 	Datum		end = (Datum) 0;
 	int			nkeys = 0;
+	bool		has_more;
 
 	fav_set_option("enable_seqscan", "off");
 	fav_set_option("enable_sort", "off");
@@ -314,8 +315,8 @@ build_batch(FavAttachment *attachment, Walk *walk)
 		appendStringInfoString(&rows, " AND r.{k}{::k} {>} $4{::key}");
 		appendStringInfoString(&present, " AND l.{key}{::key} {>} $5{::key}");
 	}
-	walk->is_done = !find_end(attachment, walk, walk->is_begun ? range[1] : (Datum) 0, &end);
-	if (!walk->is_done)
+	has_more = find_end(attachment, walk, walk->is_begun ? range[1] : (Datum) 0, &end);
+	if (has_more)
 	{
 		fav_filter_range(attachment, end, range);
 		keys[nkeys++] = range[1];
@@ -327,19 +328,20 @@ build_batch(FavAttachment *attachment, Walk *walk)
 					   " NOT EXISTS (SELECT %s AND l.{key}{::key} {=} {filter key}{::key})",
 					   present.data, present.data);
 	walk->progress.keys += (int64)
-		fav_insert_filters(attachment, rows.data, missing,
-						   attachment->share > 0 ? "MATERIALIZED" : "NOT MATERIALIZED",
-						   walk->size > 1 ? " ORDER BY 1" :
-						   " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
-	if (!walk->is_done)
+		insert_filters(attachment, rows.data, missing,
+					   attachment->share > 0 ? "MATERIALIZED" : "NOT MATERIALIZED",
+					   walk->size > 1 ? " ORDER BY 1" :
+					   " ORDER BY 1 ON CONFLICT ({key}) DO NOTHING", nkeys, keys);
+	if (has_more)
 	{
 		walk->progress.rows += (int64) walk->size;
 		set_position(attachment, walk, end);
 	}
+	return has_more;
 }
 
 /* Rebuild the next filters of the levels table, until the time of a batch is over. */
-static void
+static bool
 rebuild_batch(FavAttachment *attachment, Walk *walk)
 {
 	const char *text = psprintf("SELECT l.{key} FROM ONLY {levels} l%s ORDER BY 1 LIMIT "
@@ -374,31 +376,32 @@ rebuild_batch(FavAttachment *attachment, Walk *walk)
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(per_filter);
 	}
-	walk->is_done = done == nrows && nrows < walk->size;
+	return done < nrows || nrows == walk->size;
+}
+
+static bool
+is_rebuild(FunctionCallInfo fcinfo)
+{
+	return !PG_ARGISNULL(2) && PG_GETARG_BOOL(2);
 }
 
 /* Triggers that are missing or not enabled. */
-static void
-mend_triggers(FavAttachment *attachment, Walk *walk)
+static bool
+mend_triggers(FavAttachment *attachment, Walk *walk pg_attribute_unused())
 {
 	if (!fav_is_active(attachment))
 		fav_create_triggers(attachment);
-	walk->is_done = true;
+	return false;
 }
 
 /* After a rebuild no filter has pairs of tables that have left the source. */
-static void
-free_left(FavAttachment *attachment, Walk *walk)
-{
-	fav_free_left(attachment);
-	walk->is_done = true;
-}
-
-static void
+static bool
 complete(FavAttachment *attachment, Walk *walk)
 {
+	if (is_rebuild(walk->fcinfo))
+		fav_free_left(attachment);
 	fav_complete(attachment);
-	walk->is_done = true;
+	return false;
 }
 
 /*
@@ -406,11 +409,14 @@ complete(FavAttachment *attachment, Walk *walk)
  */
 
 static void
-run_batch(Batch batch, Walk *walk)
+run_batch(void *argument)
 {
-	FavAttachment *attachment = fav_attachment_of_arguments(walk->fcinfo, 1);
+	Walk	   *walk = argument;
+	FavAttachment *attachment;
 	FavRole		role;
 
+	PushActiveSnapshot(GetTransactionSnapshot());
+	attachment = fav_attachment_of_arguments(walk->fcinfo, 1);
 	fav_refuse_sink(attachment, "fav_build");
 	if (!OidIsValid(walk->levels))
 	{
@@ -425,8 +431,9 @@ run_batch(Batch batch, Walk *walk)
 	fav_become_owner(&role, attachment->owner);
 	if (walk->size > 1)
 		fav_set_option("lock_timeout", BATCH_LOCK_TIMEOUT);
-	batch(attachment, walk);
+	walk->has_more = walk->batch(attachment, walk);
 	fav_become_caller(&role);
+	PopActiveSnapshot();
 }
 
 /* Is this a conflict with another session, after which the batch can be tried again? */
@@ -439,40 +446,20 @@ is_conflict(int code)
 
 /* A batch in a subtransaction.  If it gives up, the next one is smaller. */
 static void
-try_batch(Batch batch, Walk *walk)
+try_batch(Walk *walk)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
 	Walk		before = *walk;
+	ErrorData  *error = fav_try(run_batch, walk);
 
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		MemoryContextSwitchTo(context);
-		PushActiveSnapshot(GetTransactionSnapshot());
-		run_batch(batch, walk);
-		PopActiveSnapshot();
-		ReleaseCurrentSubTransaction();
+	if (error == NULL)
 		walk->size = Min(walk->max_size, walk->size * BATCH_FACTOR);
-	}
-	PG_CATCH();
+	else if (is_conflict(error->sqlerrcode) && before.size > 1)
 	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		if (!is_conflict(error->sqlerrcode) || before.size == 1)
-			ReThrowError(error);
 		*walk = before;
 		walk->size = Max(1, walk->size / BATCH_FACTOR);
 	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
+	else
+		ReThrowError(error);
 }
 
 /*
@@ -480,21 +467,24 @@ try_batch(Batch batch, Walk *walk)
  * the session: after waiting for another transaction, a batch must see its changes.
  */
 static void
-walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
+walk_through(FunctionCallInfo fcinfo, bool (*batch) (FavAttachment *attachment, Walk *walk),
+			 FavPhase phase, uint64 size)
 {
 	MemoryContext old = CurrentMemoryContext;
 	MemoryContext per_batch = AllocSetContextCreate(PortalContext, "fav build",
 													ALLOCSET_DEFAULT_SIZES);
-	Walk		walk = {.fcinfo = fcinfo,.size = size,.max_size = size,.phase = phase};
+	Walk		walk = {
+		.fcinfo = fcinfo,.batch = batch,.has_more = true,.size = size,.max_size = size,
+		.phase = phase
+	};
 
-	walk.context = AllocSetContextCreate(PortalContext, "fav position", ALLOCSET_SMALL_SIZES);
-	while (!walk.is_done)
+	while (walk.has_more)
 	{
 		SPI_commit();
 		SPI_start_transaction();
 		XactIsoLevel = XACT_READ_COMMITTED;
 		MemoryContextSwitchTo(per_batch);
-		try_batch(batch, &walk);
+		try_batch(&walk);
 		MemoryContextReset(per_batch);
 		if (OidIsValid(walk.levels))
 			fav_report_progress(&walk.progress);
@@ -502,7 +492,6 @@ walk_through(FunctionCallInfo fcinfo, Batch batch, FavPhase phase, uint64 size)
 	fav_end_progress();
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(per_batch);
-	MemoryContextDelete(walk.context);
 }
 
 /* A distributed table: each shard batch by batch, and then the function and the view. */
@@ -522,7 +511,7 @@ build_distributed(FunctionCallInfo fcinfo)
 	attachment = fav_attachment_of_levels(schema, levels);
 	fav_refuse_sink(attachment, "fav_build");
 	fav_become_owner(&role, attachment->owner);
-	fav_spread()->build_shards(attachment, !PG_ARGISNULL(2) && PG_GETARG_BOOL(2));
+	fav_spread()->build_shards(attachment, is_rebuild(fcinfo));
 	fav_complete(attachment);
 	fav_become_caller(&role);
 }
@@ -548,11 +537,10 @@ fav_build(PG_FUNCTION_ARGS)
 		SPI_finish();
 		PG_RETURN_VOID();
 	}
-	if (!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))
+	if (is_rebuild(fcinfo))
 	{
 		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
 		walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
-		walk_through(fcinfo, free_left, FAV_PHASE_REBUILD, 1);
 	}
 	walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
 	walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);

@@ -1,6 +1,6 @@
 /*
  * collect.c
- *		The triggers: collect the pairs that were touched, and start to reconcile.
+ *		The pairs that a transaction has touched: collect them, and reconcile them.
  *
  * A collection is a set of pairs (key, element) of one attachment that have to be looked up.
  * It has no order, no counts and no signs, so events may come in any order, twice, or for rows
@@ -11,8 +11,8 @@
  * collections pass to its parent; when it is rolled back, they are dropped, because its
  * changes of the source and of the filters are both undone.
  *
- * The statement trigger reconciles the pairs of its source.  Not every row event is followed
- * by one: there is none for logical replication, for statements on a partition that was
+ * The statement trigger (triggers.c) reconciles the pairs of its source.  Not every row event is
+ * followed by one: there is none for logical replication, for statements on a partition that was
  * created later, and for statements that a row limit ends early.  So the remaining pairs are
  * reconciled before commit.  It never happens in between: a collection is sorted, so that
  * a statement locks its keys in one order, and two statements cannot deadlock.
@@ -21,7 +21,6 @@
  * here it matters that a collection goes with its subtransaction: what was rolled back is not
  * added.
  */
-#include "attach/build.h"
 #include "attach/collect.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
@@ -67,11 +66,6 @@ static List *collections = NIL; /* of this transaction, in TopTransactionContext
  */
 static bool has_removed = false;
 static bool has_inserted = false;
-
-static void watch_transactions(void);
-
-PG_FUNCTION_INFO_V1(fav_collect);
-PG_FUNCTION_INFO_V1(fav_reconcile);
 
 /*
  * Collections
@@ -179,18 +173,6 @@ collect_pair(Collection *collection, TupleTableSlot *slot, const FavWhen *when)
 	tuplestore_putvalues(collection->pairs, pair, values, nulls);
 }
 
-static void
-add_origin(Collection *collection, Oid relation)
-{
-	MemoryContext old;
-
-	if (list_member_oid(collection->origins, relation))
-		return;
-	old = MemoryContextSwitchTo(collection->context);
-	collection->origins = lappend_oid(collection->origins, relation);
-	MemoryContextSwitchTo(old);
-}
-
 /*
  * Reconciling
  */
@@ -204,12 +186,17 @@ typedef struct SortedPairs
 	TupleTableSlot *slot;		/* the pair at hand */
 } SortedPairs;
 
+/* Fetch the next pair with all its columns; false if there is none. */
 static bool
 next_pair(SortedPairs *pairs)
 {
-	if (pairs->sort != NULL)
-		return tuplesort_gettupleslot(pairs->sort, true, false, pairs->slot, NULL);
-	return tuplestore_gettupleslot(pairs->collection->pairs, true, false, pairs->slot);
+	bool		found = pairs->sort != NULL ?
+		tuplesort_gettupleslot(pairs->sort, true, false, pairs->slot, NULL) :
+		tuplestore_gettupleslot(pairs->collection->pairs, true, false, pairs->slot);
+
+	if (found)
+		slot_getallattrs(pairs->slot);
+	return found;
 }
 
 /* By their keys, and those of a key by their periods if they have some. */
@@ -236,30 +223,15 @@ sort_pairs(SortedPairs *pairs)
 	tuplesort_performsort(pairs->sort);
 }
 
-/* The key of the filter that the pair at hand belongs to. */
-static Datum
-filter_key(const SortedPairs *pairs)
-{
-	bool		isnull;
-
-	return fav_filter_key(pairs->attachment, slot_getattr(pairs->slot, 1, &isnull));
-}
-
 static bool
 is_of_filter(const SortedPairs *pairs, Datum key)
 {
-	return DatumGetInt32(FunctionCall2Coll(&pairs->attachment->filter_key_type->cmp_proc_finfo,
-										   pairs->attachment->key.collation, key,
-										   filter_key(pairs))) == 0;
-}
+	const FavAttachment *attachment = pairs->attachment;
 
-static void
-touch_pair(FavReconciliation *work, TupleTableSlot *pair)
-{
-	bool		isnull;
-	Datum		key = slot_getattr(pair, 1, &isnull);
-
-	fav_touch_row(work, key, slot_getattr(pair, 2, &isnull));
+	return DatumGetInt32(FunctionCall2Coll(&attachment->filter_key_type->cmp_proc_finfo,
+										   attachment->key.collation, key,
+										   fav_filter_key(attachment,
+														  pairs->slot->tts_values[0]))) == 0;
 }
 
 static FavKnown
@@ -270,12 +242,60 @@ known_presence(const Collection *collection)
 	return !has_inserted && collection->is_unique ? FAV_ALL_ABSENT : FAV_UNKNOWN;
 }
 
-/* The source may have changed without the triggers: from now on every pair is looked up. */
-void
-fav_forget_known(void)
+/* Append the pair at hand to the elements that are added to a filter of a sink. */
+static void
+append_pair(const SortedPairs *pairs, FavChange *change)
 {
-	watch_transactions();
-	has_removed = has_inserted = true;
+	FavHashes  *hashes = &change->hashes;
+	const Datum *values = pairs->slot->tts_values;
+	size_t		allocated = hashes->allocated;
+
+	fav_append_hash(hashes, fav_hash_row(pairs->attachment, values[0], values[1]));
+	if (pairs->attachment->at.number == 0)
+		return;
+	if (hashes->allocated > allocated)
+		change->periods = change->periods == NULL ?
+			palloc(hashes->allocated * sizeof(int32)) :
+			repalloc_huge(change->periods, hashes->allocated * sizeof(int32));
+	change->periods[hashes->count - 1] = DatumGetInt32(values[2]);
+}
+
+/*
+ * The pairs of one filter, which begin with the one at hand: add them to it if it is of a sink,
+ * or else make it agree with the source.  False if there is no pair left.
+ */
+static bool
+change_filter(SortedPairs *pairs, bool is_known)
+{
+	FavAttachment *attachment = pairs->attachment;
+	Datum		key = datumCopy(fav_filter_key(attachment, pairs->slot->tts_values[0]),
+								attachment->filter_key_type->typbyval,
+								attachment->filter_key_type->typlen);
+	FavChange	change = {.action = FAV_ADD};
+	FavReconciliation *work = NULL;
+	bool		more;
+
+	if (!attachment->is_sink)
+		work = fav_open_key(attachment, key,
+							is_known ? known_presence(pairs->collection) : FAV_UNKNOWN);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (work != NULL)
+			fav_touch_row(work, pairs->slot->tts_values[0], pairs->slot->tts_values[1]);
+		else if (attachment->is_sink)
+			append_pair(pairs, &change);
+		more = next_pair(pairs);
+	} while (more && is_of_filter(pairs, key));
+	if (work != NULL)
+		fav_reconcile_key(work);
+	else if (attachment->is_sink)
+	{
+		if (change.periods == NULL)
+			fav_sort_hashes(&change.hashes);
+		fav_change_sink(attachment, key, &change);
+	}
+	return more;
 }
 
 /*
@@ -283,86 +303,20 @@ fav_forget_known(void)
  * known_presence() is called for each filter.
  */
 static void
-reconcile_pairs(SortedPairs *pairs, bool is_known)
+change_filters(SortedPairs *pairs, bool is_known)
 {
-	FavAttachment *attachment = pairs->attachment;
-	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav reconcile",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(per_key);
+	MemoryContext per_filter = AllocSetContextCreate(CurrentMemoryContext, "fav reconcile",
+													 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(per_filter);
 	bool		more = next_pair(pairs);
 
 	while (more)
 	{
-		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
-									attachment->filter_key_type->typlen);
-		FavReconciliation *work = fav_open_key(attachment, key,
-											   is_known ? known_presence(pairs->collection) :
-											   FAV_UNKNOWN);
-
-		do
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (work != NULL)
-				touch_pair(work, pairs->slot);
-			more = next_pair(pairs);
-		} while (more && is_of_filter(pairs, key));
-		if (work != NULL)
-			fav_reconcile_key(work);
-		MemoryContextReset(per_key);
+		more = change_filter(pairs, is_known);
+		MemoryContextReset(per_filter);
 	}
 	MemoryContextSwitchTo(old);
-	MemoryContextDelete(per_key);
-}
-
-/* Append the pair at hand to the elements that are added to a filter of a sink. */
-static void
-append_pair(const SortedPairs *pairs, FavChange *change)
-{
-	FavHashes  *hashes = &change->hashes;
-	size_t		allocated = hashes->allocated;
-	bool		isnull;
-	Datum		key = slot_getattr(pairs->slot, 1, &isnull);
-
-	fav_append_hash(hashes, fav_hash_row(pairs->attachment, key,
-										 slot_getattr(pairs->slot, 2, &isnull)));
-	if (pairs->attachment->at.number == 0)
-		return;
-	if (hashes->allocated > allocated)
-		change->periods = change->periods == NULL ?
-			palloc(hashes->allocated * sizeof(int32)) :
-			repalloc_huge(change->periods, hashes->allocated * sizeof(int32));
-	change->periods[hashes->count - 1] = DatumGetInt32(slot_getattr(pairs->slot, 3, &isnull));
-}
-
-/* What was inserted into a sink, filter by filter. */
-static void
-add_pairs(SortedPairs *pairs)
-{
-	FavAttachment *attachment = pairs->attachment;
-	MemoryContext per_key = AllocSetContextCreate(CurrentMemoryContext, "fav sink",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(per_key);
-	bool		more = next_pair(pairs);
-
-	while (more)
-	{
-		Datum		key = datumCopy(filter_key(pairs), attachment->filter_key_type->typbyval,
-									attachment->filter_key_type->typlen);
-		FavChange	change = {.action = FAV_ADD};
-
-		do
-		{
-			CHECK_FOR_INTERRUPTS();
-			append_pair(pairs, &change);
-			more = next_pair(pairs);
-		} while (more && is_of_filter(pairs, key));
-		if (change.periods == NULL)
-			fav_sort_hashes(&change.hashes);
-		fav_change_sink(attachment, key, &change);
-		MemoryContextReset(per_key);
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(per_key);
+	MemoryContextDelete(per_filter);
 }
 
 /*
@@ -372,13 +326,8 @@ add_pairs(SortedPairs *pairs)
 static bool
 is_family_together(const Collection *collection, const FavAttachment *attachment)
 {
-	ListCell   *cell;
-
-	if (attachment != collection->attachment)
-		foreach(cell, collection->origins)
-			if (!fav_is_in_family(lfirst_oid(cell), attachment->source))
-				return false;
-	return true;
+	return attachment == collection->attachment ||
+		list_difference_oid(collection->origins, fav_list_family(attachment->source)) == NIL;
 }
 
 /*
@@ -408,15 +357,22 @@ reconcile_collection(Collection *collection)
 	fav_become_owner(&role, attachment->owner);
 	pairs.slot = MakeSingleTupleTableSlot(attachment->pair, &TTSOpsMinimalTuple);
 	sort_pairs(&pairs);
-	if (attachment->is_sink)
-		add_pairs(&pairs);
-	else
-		reconcile_pairs(&pairs, is_family_together(collection, attachment));
+	change_filters(&pairs, is_family_together(collection, attachment));
 	ExecDropSingleTupleTableSlot(pairs.slot);
 	if (pairs.sort != NULL)
 		tuplesort_end(pairs.sort);
 	fav_become_caller(&role);
 	end_collection(collection);
+}
+
+/* What the current subtransaction has collected. */
+void
+fav_reconcile_collected(const FavAttachment *attachment)
+{
+	Collection *collection;
+
+	while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)
+		reconcile_collection(collection);
 }
 
 /*
@@ -427,11 +383,9 @@ reconcile_collection(Collection *collection)
 void
 fav_settle(const FavAttachment *attachment)
 {
-	Collection *collection;
 	ListCell   *cell;
 
-	while ((collection = find_collection(attachment, GetCurrentTransactionNestLevel())) != NULL)
-		reconcile_collection(collection);
+	fav_reconcile_collected(attachment);
 	foreach(cell, collections)
 		if (((Collection *) lfirst(cell))->attachment->levels == attachment->levels)
 			ereport(ERROR,
@@ -471,22 +425,14 @@ reconcile_all(void)
 static void
 transaction_ends(XactEvent event, void *arg pg_attribute_unused())
 {
-	switch (event)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+		reconcile_all();
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
+			 event == XACT_EVENT_PREPARE)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			reconcile_all();
-			break;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			/* memory and files go with the transaction */
-			collections = NIL;
-			has_removed = has_inserted = false;
-			fav_forget_truncates();
-			break;
-		default:
-			break;
+		/* memory and files go with the transaction */
+		collections = NIL;
+		has_removed = has_inserted = false;
 	}
 }
 
@@ -499,13 +445,14 @@ merge_collection(Collection *from, Collection *to)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(from->attachment->pair,
 													&TTSOpsMinimalTuple);
-	ListCell   *cell;
+	MemoryContext old;
 
 	to->is_broken = true;
 	while (tuplestore_gettupleslot(from->pairs, true, false, slot))
 		tuplestore_puttupleslot(to->pairs, slot);
-	foreach(cell, from->origins)
-		add_origin(to, lfirst_oid(cell));
+	old = MemoryContextSwitchTo(to->context);
+	to->origins = list_concat_unique_oid(to->origins, from->origins);
+	MemoryContextSwitchTo(old);
 	to->is_unique &= from->is_unique;
 	to->is_broken = false;
 	ExecDropSingleTupleTableSlot(slot);
@@ -519,35 +466,27 @@ subtransaction_ends(SubXactEvent event, SubTransactionId child pg_attribute_unus
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 	MemoryContext old;
-	List	   *all;
-	ListCell   *cell;
+	int			i;
 
-	if (collections == NIL ||
-		(event != SUBXACT_EVENT_PRE_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
+	if (event != SUBXACT_EVENT_PRE_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
 		return;
 
 	/* The subtransaction's own context would be kept if anything was ever put there. */
 	old = MemoryContextSwitchTo(TopTransactionContext);
-	all = list_copy(collections);
-	foreach(cell, all)
+	for (i = list_length(collections) - 1; i >= 0; i--)
 	{
-		Collection *collection = lfirst(cell);
+		Collection *collection = list_nth(collections, i);
 		Collection *outer;
 
 		if (collection->nest_level < nest_level)
 			continue;
 		if (event == SUBXACT_EVENT_ABORT_SUB)
-		{
 			end_collection(collection);
-			continue;
-		}
-		outer = find_collection(collection->attachment, nest_level - 1);
-		if (outer != NULL)
+		else if ((outer = find_collection(collection->attachment, nest_level - 1)) != NULL)
 			merge_collection(collection, outer);
 		else
 			collection->nest_level = nest_level - 1;
 	}
-	list_free(all);
 	MemoryContextSwitchTo(old);
 }
 
@@ -564,170 +503,49 @@ watch_transactions(void)
 }
 
 /*
- * The triggers
+ * For triggers, and those who change a source without them
  */
 
-pg_noreturn static void
-raise_protocol(const char *function)
+/* Has this transaction collected anything that is not reconciled yet? */
+bool
+fav_has_collected(void)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-			 errmsg("%s must be called by a trigger that fav_attach or fav_sink has made",
-					function)));
-	pg_unreachable();
+	return collections != NIL;
 }
 
-static void
-check_trigger_call(FunctionCallInfo fcinfo, bool for_row, const char *function)
+/* The source may have changed without the triggers: from now on every pair is looked up. */
+void
+fav_forget_known(void)
 {
-	TriggerData *data = (TriggerData *) fcinfo->context;
-
-	if (!CALLED_AS_TRIGGER(fcinfo) || TRIGGER_FIRED_INSTEAD(data->tg_event) ||
-		(TRIGGER_FIRED_FOR_ROW(data->tg_event) != 0) != for_row)
-		raise_protocol(function);
-}
-
-/*
- * Nobody else checks the rows of a sink: PostgreSQL does that when it stores them.  Constraints
- * other than these are refused (attachment.c).
- */
-static void
-check_not_null(const TriggerData *data, const FavWhen *when)
-{
-	TupleDesc	descriptor = RelationGetDescr(data->tg_relation);
-	int			i;
-
-	for (i = 0; i < descriptor->natts; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
-		bool		is_ours = i + 1 == when->key || i + 1 == when->element || i + 1 == when->at;
-
-		if ((is_ours || (attribute->attnotnull && attribute->attgenerated == '\0')) &&
-			!attribute->attisdropped && slot_attisnull(data->tg_trigslot, i + 1))
-			ereport(ERROR,
-					(errcode(ERRCODE_NOT_NULL_VIOLATION),
-					 errmsg("null value in column \"%s\" of sink \"%s\"",
-							NameStr(attribute->attname),
-							get_rel_name(fav_shell(RelationGetRelid(data->tg_relation)))),
-					 errtablecol(data->tg_relation, i + 1)));
-	}
-}
-
-pg_noreturn static void
-raise_no_rows(const FavAttachment *attachment)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("table \"%s\" is a sink, which has no rows to update or delete",
-					get_rel_name(fav_shell(attachment->source))),
-			 errhint("Remove elements with the function %s. Instead of ON CONFLICT DO UPDATE use ON"
-					 " CONFLICT DO NOTHING.", fav_name_of_remove(attachment))));
-	pg_unreachable();
-}
-
-Datum
-fav_collect(PG_FUNCTION_ARGS)
-{
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	int			nest_level = GetCurrentTransactionNestLevel();
-	FavAttachment *attachment;
-	Collection *collection;
-	FavWhen		when;
-
-	check_trigger_call(fcinfo, true, "fav_collect");
-	attachment = fav_attachment_of_trigger(fcinfo, &when);
-	if (attachment == NULL)
-	{
-		fav_refuse_left(fcinfo);
-		return PointerGetDatum(data->tg_trigtuple);
-	}
-	if ((TRIGGER_FIRED_BEFORE(data->tg_event) != 0) != attachment->is_sink ||
-		(attachment->is_sink && !TRIGGER_FIRED_BY_INSERT(data->tg_event)))
-		raise_protocol("fav_collect");
 	watch_transactions();
-	if (attachment->is_sink)
-		check_not_null(data, &when);
-	else
+	has_removed = has_inserted = true;
+}
+
+/* Collect the pairs of the rows that a row trigger, the given function, was called for. */
+void
+fav_collect_rows(FavAttachment *attachment, const FavWhen *when, Oid function,
+				 const TriggerData *data)
+{
+	int			nest_level = GetCurrentTransactionNestLevel();
+	Collection *collection;
+	MemoryContext old;
+
+	watch_transactions();
+	if (!attachment->is_sink)
 	{
 		has_removed |= !TRIGGER_FIRED_BY_INSERT(data->tg_event);
 		has_inserted |= !TRIGGER_FIRED_BY_DELETE(data->tg_event);
 	}
 	collection = find_collection(attachment, nest_level);
 	if (collection == NULL)
-		collection = begin_collection(attachment, fcinfo->flinfo->fn_oid, nest_level);
-	add_origin(collection, RelationGetRelid(data->tg_relation));
+		collection = begin_collection(attachment, function, nest_level);
+	old = MemoryContextSwitchTo(collection->context);
+	collection->origins = list_append_unique_oid(collection->origins,
+												 RelationGetRelid(data->tg_relation));
+	MemoryContextSwitchTo(old);
 	if (TRIGGER_FIRED_BY_DELETE(data->tg_event) && collection->is_unique)
 		collection->is_unique = attachment->is_unique;
-	collect_pair(collection, data->tg_trigslot, &when);
+	collect_pair(collection, data->tg_trigslot, when);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
-		collect_pair(collection, data->tg_newslot, &when);
-
-	/* this keeps the row of a sink from being stored */
-	return PointerGetDatum(NULL);
-}
-
-/*
- * A table that has left the source was emptied.  The filters still have its pairs, and if it came
- * back, nobody would know that.
- */
-static void
-truncate_left(FunctionCallInfo fcinfo)
-{
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	Oid			source;
-	Oid			levels;
-
-	if (!fav_has_left(fcinfo, &source, &levels))
-		return;
-	watch_transactions();
-	has_removed = true;
-	fav_rebuild_after_truncate(fav_schema_of_function(fcinfo), levels,
-							   RelationGetRelid(data->tg_relation));
-}
-
-Datum
-fav_reconcile(PG_FUNCTION_ARGS)
-{
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	FavAttachment *attachment;
-	Collection *collection;
-	FavWhen		when;
-
-	check_trigger_call(fcinfo, false, "fav_reconcile");
-	if (collections == NIL && TRIGGER_FIRED_AFTER(data->tg_event) &&
-		!TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
-	{
-		fav_refuse_left(fcinfo);
-		return PointerGetDatum(NULL);
-	}
-	attachment = fav_attachment_of_trigger(fcinfo, &when);
-	if (attachment == NULL)
-	{
-		fav_refuse_left(fcinfo);
-		if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
-			truncate_left(fcinfo);
-		return PointerGetDatum(NULL);
-	}
-	fav_keep_attachment(attachment);
-	if (TRIGGER_FIRED_BEFORE(data->tg_event))
-	{
-		if (!attachment->is_sink)
-			raise_protocol("fav_reconcile");
-		raise_no_rows(attachment);
-	}
-	if (TRIGGER_FIRED_BY_TRUNCATE(data->tg_event))
-	{
-		watch_transactions();
-		if (attachment->is_sink)
-			fav_settle(attachment);
-		else
-			has_removed = true;
-		fav_rebuild_after_truncate(attachment->schema, attachment->levels,
-								   RelationGetRelid(data->tg_relation));
-	}
-	else
-		while ((collection = find_collection(attachment,
-											 GetCurrentTransactionNestLevel())) != NULL)
-			reconcile_collection(collection);
-	return PointerGetDatum(NULL);
+		collect_pair(collection, data->tg_newslot, when);
 }

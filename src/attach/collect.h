@@ -7,7 +7,13 @@
 
 #include "attach/attachment.h"
 
-extern void fav_forget_known(void);
+#include "commands/trigger.h"
+
+extern void fav_collect_rows(FavAttachment *attachment, const FavWhen *when, Oid function,
+							 const TriggerData *data);
+extern bool fav_has_collected(void);
+extern void fav_reconcile_collected(const FavAttachment *attachment);
 extern void fav_settle(const FavAttachment *attachment);
+extern void fav_forget_known(void);
 
 #endif							/* FAV_COLLECT_H */

@@ -29,8 +29,8 @@ fav_append_hash(FavHashes *hashes, uint64_t hash)
 	hashes->values[hashes->count++] = hash;
 }
 
-int
-fav_compare_hashes(const void *a, const void *b)
+static int
+compare_hashes(const void *a, const void *b)
 {
 	uint64_t	first = *(const uint64_t *) a;
 	uint64_t	second = *(const uint64_t *) b;
@@ -52,4 +52,12 @@ fav_sort_hashes(FavHashes *hashes)
 		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
 			hashes->values[unique++] = hashes->values[i];
 	hashes->count = unique;
+}
+
+/* NULL if it is not there. */
+uint64_t *
+fav_find_hash(const FavHashes *sorted, uint64_t hash)
+{
+	return sorted->count == 0 ? NULL :
+		bsearch(&hash, sorted->values, sorted->count, sizeof(uint64_t), compare_hashes);
 }

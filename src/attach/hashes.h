@@ -15,7 +15,7 @@ typedef struct FavHashes
 } FavHashes;
 
 extern void fav_append_hash(FavHashes *hashes, uint64_t hash);
-extern int	fav_compare_hashes(const void *a, const void *b);
 extern void fav_sort_hashes(FavHashes *hashes);
+extern uint64_t *fav_find_hash(const FavHashes *sorted, uint64_t hash);
 
 #endif							/* FAV_HASHES_H */

@@ -12,6 +12,7 @@
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/spread.h"
+#include "attach/subtransaction.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
@@ -24,8 +25,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -38,27 +37,6 @@ PG_FUNCTION_INFO_V1(fav_list_progress);
 
 #define NCOLUMNS	14			/* of fav_attachments */
 
-/* The levels tables of all attachments. */
-List *
-fav_list_attachments_of_all(Oid schema)
-{
-	List	   *all = NIL;
-	ListCell   *cell;
-
-	foreach(cell, fav_read_triggers(schema, InvalidOid))
-	{
-		const FavTrigger *trigger = lfirst(cell);
-		FavDefinition definition;
-
-		/* forged triggers on other tables are ignored, and shards go with their table */
-		if (fav_shell(trigger->relation) == trigger->relation &&
-			fav_read_definition(schema, trigger->when.levels, &definition) &&
-			fav_shell(definition.source) == trigger->relation)
-			all = list_append_unique_oid(all, trigger->when.levels);
-	}
-	return all;
-}
-
 static void
 set_name(const NameData *name, Datum *value, bool *isnull)
 {
@@ -67,30 +45,45 @@ set_name(const NameData *name, Datum *value, bool *isnull)
 		*value = DirectFunctionCall1(namein, CStringGetDatum(NameStr(*name)));
 }
 
-/* False if a table was dropped in the meantime. */
 static bool
-describe_attachment(Oid schema, Oid levels, Datum *values, bool *nulls)
+exists(Oid relation)
 {
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation));
+}
+
+/* A row of fav_attachments. */
+typedef struct Description
+{
+	Oid			schema;
+	Oid			levels;
+	bool		found;			/* false if a table was dropped in the meantime */
+	Datum		values[NCOLUMNS];
+	bool		nulls[NCOLUMNS];
+} Description;
+
+static void
+describe_attachment(void *argument)
+{
+	Description *row = argument;
+	Datum	   *values = row->values;
+	bool	   *nulls = row->nulls;
 	FavAttachment attachment;
-	const FavObstacle *found = fav_read_attachment(schema, levels, &attachment);
+	const FavObstacle *found = fav_read_attachment(row->schema, row->levels, &attachment);
 	Interval   *keep = palloc0(sizeof(Interval));
-	Oid			view;
 	FavHas		has;
 
-	if (!OidIsValid(attachment.owner) ||
-		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(levels)))
-		return false;
-	view = fav_view_of_levels(schema, levels);
-	nulls[11] = !fav_find_has(schema, levels, &has);
+	if (!OidIsValid(attachment.owner) || !exists(row->levels))
+		return;
 	values[0] = ObjectIdGetDatum(fav_shell(attachment.source));
 	set_name(&attachment.key.name, &values[1], &nulls[1]);
 	set_name(&attachment.element.name, &values[2], &nulls[2]);
-	values[3] = ObjectIdGetDatum(view);
-	nulls[3] = !OidIsValid(view);
-	values[4] = ObjectIdGetDatum(levels);
+	values[3] = ObjectIdGetDatum(fav_view_of_levels(row->schema, row->levels));
+	nulls[3] = !OidIsValid(DatumGetObjectId(values[3]));
+	values[4] = ObjectIdGetDatum(row->levels);
 	values[5] = Float8GetDatum(attachment.params.error_rate);
 	values[6] = Int32GetDatum(attachment.share);
 	nulls[6] = attachment.share == 0;
+	nulls[11] = !fav_find_has(row->schema, row->levels, &has);
 	values[7] = BoolGetDatum(has.complete);
 	values[8] = BoolGetDatum(found == NULL && fav_is_active(&attachment));
 	values[9] = BoolGetDatum(attachment.is_sink);
@@ -100,7 +93,7 @@ describe_attachment(Oid schema, Oid levels, Datum *values, bool *nulls)
 	values[11] = ObjectIdGetDatum(has.function);
 	values[12] = BoolGetDatum(has.exact);
 	set_name(&attachment.at.name, &values[13], &nulls[13]);
-	return true;
+	row->found = true;
 }
 
 /* "cache lookup failed", or that something does not exist */
@@ -111,66 +104,35 @@ is_about_catalogs(int code)
 		ERRCODE_TO_CATEGORY(code) == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION;
 }
 
-static bool
-exists(Oid relation)
-{
-	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation));
-}
-
 /*
  * In a subtransaction: nothing is locked, so objects may be dropped in between, for which
  * functions of PostgreSQL raise errors.  Then it is tried again, unless the tables are gone.
  */
-static bool
-try_describe(Oid schema, Oid levels, Datum *values, bool *nulls)
+static void
+try_describe(Description *row)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool found = false;
-	volatile bool is_done = false;
-	volatile int tries = 0;
+	ErrorData  *error;
+	int			tries = 0;
 
 	if (IsInParallelMode())
-		return describe_attachment(schema, levels, values, nulls);
-	while (!is_done && exists(levels))
-	{
-		BeginInternalSubTransaction(NULL);
-		PG_TRY();
-		{
-			MemoryContextSwitchTo(context);
-			found = describe_attachment(schema, levels, values, nulls);
-			is_done = true;
-			ReleaseCurrentSubTransaction();
-		}
-		PG_CATCH();
-		{
-			ErrorData  *error;
-
-			MemoryContextSwitchTo(context);
-			error = CopyErrorData();
-			FlushErrorState();
-			RollbackAndReleaseCurrentSubTransaction();
-			CurrentResourceOwner = owner;
+		describe_attachment(row);
+	else
+		while (exists(row->levels) && (error = fav_try(describe_attachment, row)) != NULL)
 			if (!is_about_catalogs(error->sqlerrcode) || ++tries == DESCRIBE_TRIES)
 				ReThrowError(error);
-		}
-		PG_END_TRY();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-	}
-	return found;
 }
 
 /* A remnant of an attachment (fav_is_remnant): only its table is known, whose writes fail. */
 static void
-describe_remnant(const FavTrigger *trigger, Datum *values, bool *nulls)
+describe_remnant(const FavTrigger *trigger, Description *row)
 {
-	memset(nulls, true, NCOLUMNS * sizeof(bool));
-	values[0] = ObjectIdGetDatum(trigger->relation);
-	values[4] = ObjectIdGetDatum(trigger->when.named);
-	values[7] = values[8] = values[9] = BoolGetDatum(false);
-	nulls[0] = nulls[7] = nulls[8] = nulls[9] = false;
-	nulls[4] = !OidIsValid(trigger->when.named);
+	memset(row->nulls, true, sizeof(row->nulls));
+	row->values[0] = ObjectIdGetDatum(trigger->relation);
+	row->values[4] = ObjectIdGetDatum(trigger->when.named);
+	row->values[7] = row->values[8] = row->values[9] = BoolGetDatum(false);
+	row->nulls[0] = row->nulls[7] = row->nulls[8] = row->nulls[9] = false;
+	row->nulls[4] = !OidIsValid(trigger->when.named);
+	row->found = true;
 }
 
 Datum
@@ -178,29 +140,35 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = fav_return_rows(fcinfo);
 	Oid			schema = fav_schema_of_function(fcinfo);
-	List	   *remnants = NIL;
+	List	   *described = NIL;	/* levels tables, */
+	List	   *remnants = NIL; /* and tables with remnants */
 	ListCell   *cell;
 
-	foreach(cell, fav_list_attachments_of_all(schema))
-	{
-		Datum		values[NCOLUMNS];
-		bool		nulls[NCOLUMNS] = {false};
-
-		if (try_describe(schema, lfirst_oid(cell), values, nulls))
-			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-	}
 	foreach(cell, fav_read_triggers(schema, InvalidOid))
 	{
 		const FavTrigger *trigger = lfirst(cell);
-		Datum		values[NCOLUMNS];
-		bool		nulls[NCOLUMNS];
+		Description row = {.schema = schema,.levels = trigger->when.levels};
+		FavDefinition definition;
 
-		if (list_member_oid(remnants, trigger->relation) || !fav_is_remnant(schema, trigger) ||
-			fav_shell(trigger->relation) != trigger->relation)
+		/* shards go with their table, and forged triggers on other tables are ignored */
+		if (fav_shell(trigger->relation) != trigger->relation)
 			continue;
-		remnants = lappend_oid(remnants, trigger->relation);
-		describe_remnant(trigger, values, nulls);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		if (fav_read_definition(schema, row.levels, &definition) &&
+			fav_shell(definition.source) == trigger->relation)
+		{
+			if (list_member_oid(described, row.levels))
+				continue;
+			described = lappend_oid(described, row.levels);
+			try_describe(&row);
+		}
+		else if (!list_member_oid(remnants, trigger->relation) &&
+				 fav_is_remnant(schema, trigger))
+		{
+			remnants = lappend_oid(remnants, trigger->relation);
+			describe_remnant(trigger, &row);
+		}
+		if (row.found)
+			tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	}
 	PG_RETURN_NULL();
 }

@@ -9,8 +9,6 @@
 
 #include "datatype/timestamp.h"
 
-extern List *fav_list_attachments_of_all(Oid schema);
-
 typedef enum FavPhase
 {
 	FAV_PHASE_BUILD,

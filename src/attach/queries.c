@@ -318,7 +318,7 @@ static const struct
 }			queries[FAV_NQUERIES] =
 {
 	[FAV_QUERY_LOCK] = {
-		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent}, l.ctid, l.xmin{, log}"
+		"SELECT l.{key}, l.{base}, l.{middle}, l.{recent}{, log}, l.ctid, l.xmin"
 		" FROM ONLY {levels} l WHERE l.{key}{::key} {=} $1{::key} FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
@@ -420,7 +420,8 @@ get_plan(FavAttachment *attachment, FavQuery query)
  *
  * Those about the source are in the latest snapshot.  At REPEATABLE READ the one of the
  * transaction may be older than the row of the key, if this transaction has made it.  If
- * it has not, the row has not changed since, and both snapshots see the same pairs.
+ * it has not, the row has not changed since, and both snapshots see the same pairs.  The caller has
+ * locked the source (fav_lock_source).
  */
 uint64
 fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char *nulls,
@@ -441,8 +442,6 @@ fav_execute(FavAttachment *attachment, FavQuery query, Datum *values, const char
 		fav_set_option("enable_seqscan", "off");
 		fav_set_option("jit", "off");
 	}
-	if (is_of_source)
-		fav_lock_source(attachment);
 	plan = get_plan(attachment, query);
 	nrows = fav_execute_plan(plan, values, nulls,
 							 is_of_source ? GetLatestSnapshot() : InvalidSnapshot, expected);

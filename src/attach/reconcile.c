@@ -13,8 +13,8 @@
  * The write comes even if nothing changed.  At REPEATABLE READ it is what makes a
  * concurrent change of the same key a serialization error.
  *
- * Of all touched elements of a key the hashes are kept, 8 bytes each.  That is no more than
- * building the key's base takes.
+ * Of all touched elements of a key the hashes are kept, 8 bytes each, and those that look-ups
+ * have found are kept twice.  That is about as much as building the key's base takes.
  */
 #include "attach/hashes.h"
 #include "attach/queries.h"
@@ -28,12 +28,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/*
- * A row that is neither there nor can be inserted is one that somebody else has inserted
- * and removed again.  That does not go on for long.
- */
-#define INSERT_TRIES		10
-
 /* How many elements, or bytes of them, are looked up at once. */
 #define LOOK_UP_BATCH		8192
 #define LOOK_UP_BATCH_BYTES (8 * 1024 * 1024)
@@ -44,40 +38,25 @@ struct FavReconciliation
 	FavRow		row;
 	FavKnown	known;			/* of its touched rows */
 
-	/* Its touched rows, by their hashes: those in the source, and the others. */
+	/*
+	 * Its touched rows, by their hashes: those in the source, and the others, or all of them as
+	 * long as rows come.
+	 */
 	FavHashes	present;
 	FavHashes	absent;
 
 	/* Elements that are yet to be looked up, and the key that they belong to. */
-	MemoryContext batch;
+	ArrayBuildState *batch;		/* NULL: none */
 	Datum		row_key;
-	Datum	   *elements;
-	int			nelements;
-	int			allocated;
 
 	/* Hashes to add and to exclude. */
 	FavHashes	add;
 	FavHashes	exclude;
 };
 
-/* In a loop over the elements of a key, which may have millions. */
-static void
-check_for_interrupts(size_t i)
-{
-	if (i % FAV_INTERRUPT_EVERY == 0)
-		CHECK_FOR_INTERRUPTS();
-}
-
 /*
- * Hashes
+ * Hashes.  A key may have millions.
  */
-
-static bool
-includes(const FavHashes *hashes, uint64_t hash)
-{
-	return hashes->count > 0 && bsearch(&hash, hashes->values, hashes->count, sizeof(uint64_t),
-										fav_compare_hashes) != NULL;
-}
 
 /* Remove from sorted hashes those that others include. */
 static void
@@ -88,8 +67,8 @@ subtract(FavHashes *hashes, const FavHashes *others)
 
 	for (i = 0; i < hashes->count; i++)
 	{
-		check_for_interrupts(i);
-		if (!includes(others, hashes->values[i]))
+		CHECK_FOR_INTERRUPTS();
+		if (fav_find_hash(others, hashes->values[i]) == NULL)
 			hashes->values[kept++] = hashes->values[i];
 	}
 	hashes->count = kept;
@@ -111,9 +90,10 @@ build_levels(const FavRow *row, FavWritten *written)
 	fav_filter_range(attachment, row->key, values);
 	values[2] = Float8GetDatum(attachment->params.error_rate);
 	values[3] = Int64GetDatum((int64) attachment->params.seed);
+	fav_lock_source(attachment);
 	(void) fav_execute(attachment, FAV_QUERY_BUILD, values, NULL, SPI_OK_SELECT);
 	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	written->base = FAV_NO_LEVEL;
+	memset(written, 0, sizeof(*written));
 	written->recent = attachment->empty;
 	if (!isnull)
 	{
@@ -125,31 +105,22 @@ build_levels(const FavRow *row, FavWritten *written)
 	SPI_freetuptable(SPI_tuptable);
 }
 
-/* The first filter of a key, from the source; false if somebody else was faster. */
-static bool
-insert_row(FavRow *row)
-{
-	FavWritten	written = {0};
-
-	build_levels(row, &written);
-	return fav_insert_row(row, &written);
-}
-
 /* Read the row; false if there was none, and now is one, fresh from the source. */
 static bool
-read_or_insert(FavReconciliation *work)
+read_or_insert(FavRow *row)
 {
-	int			tries;
+	int			tries = 0;
 
-	for (tries = 0; tries < INSERT_TRIES; tries++)
+	while (!fav_read_row(row))
 	{
-		if (fav_read_row(&work->row))
-			return true;
-		if (insert_row(&work->row))
+		FavWritten	written;
+
+		build_levels(row, &written);
+		if (fav_insert_row(row, &written))
 			return false;
-		CHECK_FOR_INTERRUPTS();
+		fav_count_try(row->attachment, &tries);
 	}
-	fav_raise_not_written(work->row.attachment);
+	return true;
 }
 
 /*
@@ -159,7 +130,7 @@ read_or_insert(FavReconciliation *work)
 static bool
 open_row(FavReconciliation *work)
 {
-	if (read_or_insert(work))
+	if (read_or_insert(&work->row))
 		return true;
 	if (work->known == FAV_ALL_PRESENT)
 		return false;
@@ -180,21 +151,21 @@ static void
 look_up(FavReconciliation *work)
 {
 	FavAttachment *attachment = work->row.attachment;
-	const TypeCacheEntry *type = attachment->element_type;
-	FavHashes	found = {NULL, 0, 0};
+	ArrayBuildState *batch = work->batch;
 	FavQuery	query;
 	Datum		values[2];
 	uint64		nrows;
 	uint64		i;
 
-	if (work->nelements == 0)
+	if (batch == NULL)
 		return;
 	values[0] = work->row_key;
-	values[1] = PointerGetDatum(construct_array(work->elements, work->nelements,
-												attachment->element.type, type->typlen,
-												type->typbyval, type->typalign));
-	query = work->nelements == 1 || attachment->has_index_on_pair ? FAV_QUERY_PROBE :
+	values[1] = PointerGetDatum(construct_array(batch->dvalues, batch->nelems,
+												batch->element_type, batch->typlen,
+												batch->typbyval, batch->typalign));
+	query = batch->nelems == 1 || attachment->has_index_on_pair ? FAV_QUERY_PROBE :
 		FAV_QUERY_LOOK_UP;
+	fav_lock_source(attachment);
 	nrows = fav_execute(attachment, query, values, NULL, SPI_OK_SELECT);
 	for (i = 0; i < nrows; i++)
 	{
@@ -202,21 +173,12 @@ look_up(FavReconciliation *work)
 		Datum		element = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1,
 											&isnull);
 
-		fav_append_hash(&found, fav_hash_row(attachment, work->row_key, element));
+		fav_append_hash(&work->present, fav_hash_row(attachment, work->row_key, element));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
-	fav_sort_hashes(&found);
-	for (i = 0; i < (uint64) work->nelements; i++)
-	{
-		uint64_t	hash = fav_hash_row(attachment, work->row_key, work->elements[i]);
-
-		fav_append_hash(includes(&found, hash) ? &work->present : &work->absent, hash);
-	}
-	if (found.values != NULL)
-		pfree(found.values);
-	work->nelements = 0;
-	MemoryContextReset(work->batch);
+	MemoryContextDelete(batch->mcontext);
+	work->batch = NULL;
 }
 
 /*
@@ -227,32 +189,28 @@ void
 fav_touch_row(FavReconciliation *work, Datum row_key, Datum element)
 {
 	const FavAttachment *attachment = work->row.attachment;
-	const TypeCacheEntry *type = attachment->element_type;
+	Oid			type = attachment->element.type;
 	MemoryContext old;
 
+	fav_append_hash(work->known == FAV_ALL_PRESENT ? &work->present : &work->absent,
+					fav_hash_row(attachment, row_key, element));
 	if (work->known != FAV_UNKNOWN)
-	{
-		fav_append_hash(work->known == FAV_ALL_PRESENT ? &work->present : &work->absent,
-						fav_hash_row(attachment, row_key, element));
 		return;
-	}
-	if (attachment->share > 0 && work->nelements > 0 &&
+	if (attachment->share > 0 && work->batch != NULL &&
 		fav_integer(attachment->key.type, row_key) !=
 		fav_integer(attachment->key.type, work->row_key))
 		look_up(work);
-	if (work->nelements == work->allocated)
+	if (work->batch == NULL)
 	{
-		work->allocated *= 2;
-		work->elements = repalloc(work->elements, work->allocated * sizeof(Datum));
-	}
-	old = MemoryContextSwitchTo(work->batch);
-	if (work->nelements == 0)
+		work->batch = initArrayResult(type, CurrentMemoryContext, true);
+		old = MemoryContextSwitchTo(work->batch->mcontext);
 		work->row_key = datumCopy(row_key, attachment->key_type->typbyval,
 								  attachment->key_type->typlen);
-	work->elements[work->nelements++] = datumCopy(element, type->typbyval, type->typlen);
-	MemoryContextSwitchTo(old);
-	if (work->nelements == LOOK_UP_BATCH ||
-		MemoryContextMemAllocated(work->batch, false) >= LOOK_UP_BATCH_BYTES)
+		MemoryContextSwitchTo(old);
+	}
+	(void) accumArrayResult(work->batch, element, false, type, CurrentMemoryContext);
+	if (work->batch->nelems == LOOK_UP_BATCH ||
+		MemoryContextMemAllocated(work->batch->mcontext, false) >= LOOK_UP_BATCH_BYTES)
 		look_up(work);
 }
 
@@ -261,17 +219,11 @@ fav_touch_row(FavReconciliation *work, Datum row_key, Datum element)
  */
 
 static bool
-recent_contains(const FavFilter *recent, uint64_t hash)
-{
-	return fav_recent_contains(recent->recent, recent->nrecent, hash);
-}
-
-static bool
 levels_contain(FavReconciliation *work, uint64_t hash)
 {
 	const FavFilter *recent = &work->row.recent;
 
-	return FAV_IS_IN_LEVELS(recent_contains(recent, hash),
+	return FAV_IS_IN_LEVELS(fav_in_recent(recent, hash),
 							fav_row_reports_below_recent(&work->row, hash),
 							fav_has_tombstone(recent, hash));
 }
@@ -295,15 +247,15 @@ find_changes(FavReconciliation *work, bool look_below)
 	{
 		uint64_t	hash = work->present.values[i];
 
-		check_for_interrupts(i);
-		if (!(look_below ? levels_contain(work, hash) : recent_contains(recent, hash)))
+		CHECK_FOR_INTERRUPTS();
+		if (!(look_below ? levels_contain(work, hash) : fav_in_recent(recent, hash)))
 			fav_append_hash(&work->add, hash);
 	}
 	for (i = 0; i < work->absent.count; i++)
 	{
 		uint64_t	hash = work->absent.values[i];
 
-		check_for_interrupts(i);
+		CHECK_FOR_INTERRUPTS();
 		if (levels_contain(work, hash))
 			fav_append_hash(&work->exclude, hash);
 	}
@@ -324,14 +276,6 @@ middle_capacity(FavReconciliation *work)
 	FavReader  *base = fav_row_base(&work->row);
 
 	return base == NULL ? 0 : fav_middle_capacity(base->filter.elements);
-}
-
-static uint64
-middle_count(FavReconciliation *work)
-{
-	FavReader  *middle = fav_row_middle(&work->row);
-
-	return middle == NULL ? 0 : fav_middle_count(&middle->filter);
 }
 
 /* An editor of recent without what is absent.  Recent has no slices, so no bit is cleared. */
@@ -389,14 +333,14 @@ push(FavReconciliation *work)
 	fav_editor_close(&recent);
 	for (i = 0; i < work->add.count; i++)
 	{
-		check_for_interrupts(i);
+		CHECK_FOR_INTERRUPTS();
 		fav_require(fav_levels_add(&middle,
 								   work->add.values[fav_scattered(i, step, work->add.count)]));
 	}
 	fav_require(fav_editor_flush(&middle));
 	for (i = 0; i < work->absent.count; i++)
 	{
-		check_for_interrupts(i);
+		CHECK_FOR_INTERRUPTS();
 		if (fav_editor_contains(&middle, work->absent.values[i]) ||
 			fav_row_reports_below_recent(&work->row, work->absent.values[i]))
 			fav_require(fav_editor_exclude(&middle, work->absent.values[i]));
@@ -421,21 +365,18 @@ exclude_again(FavReconciliation *work, Datum base, Datum *recent, Datum *middle)
 	work->exclude.count = 0;
 	for (i = 0; i < work->absent.count; i++)
 	{
-		check_for_interrupts(i);
+		CHECK_FOR_INTERRUPTS();
 		if (fav_contains(&filter, work->absent.values[i]))
 			fav_append_hash(&work->exclude, work->absent.values[i]);
 	}
 	if (work->exclude.count == 0)
 		return;
 	are_many = work->exclude.count > FAV_RECENT_MAX;
-	if (are_many)
-		fav_new_level(work->row.attachment, FAV_MIDDLE_ERROR_SHARE,
-					  fav_middle_capacity(filter.elements), &editor);
-	else
-		fav_new_level(work->row.attachment, 1.0, 0, &editor);
+	fav_new_level(work->row.attachment, are_many ? FAV_MIDDLE_ERROR_SHARE : 1.0,
+				  are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
 	for (i = 0; i < work->exclude.count; i++)
 	{
-		check_for_interrupts(i);
+		CHECK_FOR_INTERRUPTS();
 		fav_require(fav_editor_exclude(&editor, work->exclude.values[i]));
 	}
 	*(are_many ? middle : recent) = fav_finish_edit(&editor);
@@ -455,8 +396,8 @@ keep_tombstones(FavReconciliation *work, const FavFilter *level)
 	{
 		uint64_t	hash = fav_load64(level->tombstones + 8 * (size_t) i);
 
-		check_for_interrupts(i);
-		if (!recent_contains(&work->row.recent, hash))
+		CHECK_FOR_INTERRUPTS();
+		if (!fav_in_recent(&work->row.recent, hash))
 			fav_append_hash(&work->absent, hash);
 	}
 }
@@ -496,12 +437,13 @@ reconcile(FavReconciliation *work)
 			find_changes(work, true);
 		if (recent_count(work) <= FAV_RECENT_MAX)
 			return change_recent(work);
-		if (recent_count(work) + middle_count(work) <= middle_capacity(work))
+		middle = fav_row_middle(&work->row);
+		if (recent_count(work) + (middle == NULL ? 0 : fav_middle_count(&middle->filter)) <=
+			middle_capacity(work))
 			return push(work);
 		if (!work->row.is_locked)
 			return false;
 		keep_tombstones(work, &work->row.recent);
-		middle = fav_row_middle(&work->row);
 		if (middle != NULL)
 		{
 			fav_reader_expect(middle, UINT32_MAX);
@@ -528,16 +470,7 @@ fav_open_key(FavAttachment *attachment, Datum filter_key, FavKnown known)
 	opened->row.key = filter_key;
 	opened->known = known;
 	opened->row.is_locked = known == FAV_UNKNOWN;
-	if (!open_row(opened))
-		return NULL;
-	if (known == FAV_UNKNOWN)
-	{
-		opened->allocated = 16;
-		opened->elements = palloc(opened->allocated * sizeof(Datum));
-		opened->batch = AllocSetContextCreate(CurrentMemoryContext, "fav elements",
-											  ALLOCSET_DEFAULT_SIZES);
-	}
-	return opened;
+	return open_row(opened) ? opened : NULL;
 }
 
 /* Make the filter of the key agree with the source for the elements that were touched. */
@@ -567,6 +500,6 @@ fav_rebuild_key(FavAttachment *attachment, Datum filter_key)
 	work->row.key = filter_key;
 	work->row.is_locked = true;
 	work->row.is_built_anew = true;
-	if (read_or_insert(work))
+	if (read_or_insert(&work->row))
 		rebuild(work);
 }

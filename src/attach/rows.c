@@ -13,17 +13,12 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "core/levels.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Where the query that locks a row has these. */
-enum
-{
-	LOCK_CTID = FAV_LEVELS_RECENT + 1,
-	LOCK_XMIN,
-	LOCK_LOG
-};
+#define MAX_TRIES		10
 
 void
 fav_open_value(FavFilter *filter, Datum value)
@@ -103,19 +98,15 @@ fav_forget_below_recent(FavRow *row, int32 period)
 		fav_reader_forget(fav_row_base(row), period);
 }
 
-static bool
-contains(FavReader *level, uint64_t hash)
-{
-	return level != NULL && fav_reader_contains(level, hash);
-}
-
 /* Does middle or base report the hash? */
 bool
 fav_row_reports_below_recent(FavRow *row, uint64_t hash)
 {
 	FavReader  *middle = fav_row_middle(row);
 
-	return FAV_IS_BELOW_RECENT(contains(middle, hash), contains(fav_row_base(row), hash),
+	return FAV_IS_BELOW_RECENT(middle != NULL && fav_reader_contains(middle, hash),
+							   fav_row_base(row) != NULL &&
+							   fav_reader_contains(fav_row_base(row), hash),
 							   middle != NULL && fav_reader_excludes(middle, hash));
 }
 
@@ -134,7 +125,7 @@ fav_new_level(const FavAttachment *attachment, double error_share, uint64 capaci
 }
 
 static void
-set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor, int log)
+set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor)
 {
 	Datum		recent = get_level(tuple, descriptor, FAV_LEVELS_RECENT);
 	int			i;
@@ -145,7 +136,7 @@ set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor, int log)
 	row->middle.value = get_level(tuple, descriptor, FAV_LEVELS_MIDDLE);
 	row->base.reader = row->middle.reader = NULL;
 	for (i = 0; i < FAV_LOG_PARTS && row->attachment->is_sink; i++)
-		row->log[i] = get_column(tuple, descriptor, log + i);
+		row->log[i] = get_column(tuple, descriptor, FAV_LEVELS_LOG + i);
 }
 
 /*
@@ -162,15 +153,14 @@ lock_row(FavRow *row)
 	{
 		HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[0]);
 		TupleDesc	descriptor = SPI_tuptable->tupdesc;
-		bool		isnull;
-		Pointer		ctid = DatumGetPointer(heap_getattr(tuple, LOCK_CTID, descriptor, &isnull));
+		int			last = descriptor->natts;	/* the last columns are ctid and xmin */
+		Datum		ctid = get_column(tuple, descriptor, last - 1);
 
 		if (!row->is_built_anew)
-			set_levels(row, tuple, descriptor, LOCK_LOG);
-		if (ctid == NULL)
-			elog(ERROR, "ctid is null");
-		row->tid = *(ItemPointer) ctid;
-		row->xmin = DatumGetTransactionId(heap_getattr(tuple, LOCK_XMIN, descriptor, &isnull));
+			set_levels(row, tuple, descriptor);
+		Assert(ctid != (Datum) 0);
+		row->tid = *(ItemPointer) DatumGetPointer(ctid);
+		row->xmin = DatumGetTransactionId(get_column(tuple, descriptor, last));
 	}
 	SPI_freetuptable(SPI_tuptable);
 	return found;
@@ -201,7 +191,7 @@ fetch_row(FavRow *row, Relation levels)
 	{
 		row->tid = tuple->t_self;
 		row->xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
-		set_levels(row, heap_copytuple(tuple), RelationGetDescr(levels), FAV_LEVELS_LOG);
+		set_levels(row, heap_copytuple(tuple), RelationGetDescr(levels));
 	}
 	systable_endscan(scan);
 	PopActiveSnapshot();
@@ -241,6 +231,18 @@ fav_raise_not_written(const FavAttachment *attachment)
 }
 
 /*
+ * Before another try to change a row.  One that is neither there nor can be inserted was inserted
+ * by somebody else and removed again.  That does not go on for long.
+ */
+void
+fav_count_try(const FavAttachment *attachment, int *tries)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (++*tries == MAX_TRIES)
+		fav_raise_not_written(attachment);
+}
+
+/*
  * Write recent and, as far as the query has them, middle, base and log.  False if somebody else
  * has written the row since it was read, which cannot be if it is locked.
  */
@@ -270,18 +272,15 @@ fav_write_row(FavRow *row, FavQuery query, const FavWritten *written)
 bool
 fav_insert_row(FavRow *row, const FavWritten *written)
 {
-	const char *levels_name;
 	Datum		values[4];
 
 	if (!OidIsValid(row->attachment->key_index))
-	{
-		levels_name = get_rel_name(row->attachment->levels);
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("table \"%s\" has no primary key on its first column", levels_name),
+				 errmsg("table \"%s\" has no primary key on its first column",
+						get_rel_name(row->attachment->levels)),
 				 errhint("Create a unique index on that column of table \"%s\".",
-						 levels_name)));
-	}
+						 get_rel_name(row->attachment->levels))));
 	values[0] = row->key;
 	values[1] = written_level(written->base);
 	values[2] = written_level(written->middle);

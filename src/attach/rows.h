@@ -53,5 +53,6 @@ extern void fav_new_level(const FavAttachment *attachment, double error_share, u
 extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *written);
 extern bool fav_insert_row(FavRow *row, const FavWritten *written);
 pg_noreturn extern void fav_raise_not_written(const FavAttachment *attachment);
+extern void fav_count_try(const FavAttachment *attachment, int *tries);
 
 #endif							/* FAV_ROWS_H */

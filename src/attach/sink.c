@@ -48,9 +48,6 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* A row that is neither there nor can be inserted was inserted and removed by somebody else. */
-#define INSERT_TRIES		10
-
 /*
  * Of each change, the bytes of middle and half of those of a full part of the log are written once
  * in some 250 changes, and the bytes of base once in the capacity of the log.  The sum is smallest
@@ -74,9 +71,6 @@
 
 /* A base of fewer bytes is written each time: a middle would not be cheaper. */
 #define MIDDLE_MIN_BASE		4096
-
-/* So many elements are changed without a look at interrupts. */
-#define INTERRUPT_HASHES	1024
 
 /* Days after this one have no time of day. */
 #define LAST_DAY			(TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE - 2)
@@ -142,13 +136,6 @@ fav_period_of_time(const FavAttachment *attachment, Datum time)
 	return find_period(at, attachment->period);
 }
 
-static inline void
-find_newest(FavReader *level, int32 *newest)
-{
-	if (level != NULL)
-		*newest = Max(*newest, level->filter.newest);
-}
-
 /*
  * Elements are kept for longer than promised, because nobody can tell whether the clock is wrong
  * now or was wrong before.  One warning is enough for a session.
@@ -179,13 +166,15 @@ static int32
 newest_period(FavRow *row)
 {
 	int32		newest = row->recent.newest;
+	FavReader  *middle;
+	FavReader  *base;
 
-	if (row->attachment->keep > 0 && newest == FAV_NO_PERIOD)
-	{
-		find_newest(fav_row_middle(row), &newest);
-		find_newest(fav_row_base(row), &newest);
-	}
-	return newest;
+	if (row->attachment->keep == 0 || newest != FAV_NO_PERIOD)
+		return newest;
+	middle = fav_row_middle(row);
+	base = fav_row_base(row);
+	return Max(middle == NULL ? newest : middle->filter.newest,
+			   base == NULL ? newest : base->filter.newest);
 }
 
 static int32
@@ -219,12 +208,6 @@ is_recent(const FavAttachment *attachment, const FavFilter *filter)
 		filter->params.region_size == attachment->params.region_size &&
 		filter->params.keep == attachment->params.keep &&
 		(filter->params.kind == attachment->kind || fav_is_empty(filter));
-}
-
-static bool
-in_recent(const FavRow *row, uint64_t hash)
-{
-	return fav_recent_contains(row->recent.recent, row->recent.nrecent, hash);
 }
 
 /*
@@ -276,6 +259,17 @@ current_part(FavRow *row)
 }
 
 static void
+append_part(StringInfo log, Datum part)
+{
+	struct varlena *bytes;
+
+	if (part == FAV_NO_LEVEL)
+		return;
+	bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(part);
+	appendBinaryStringInfo(log, VARDATA_ANY(bytes), (int) VARSIZE_ANY_EXHDR(bytes));
+}
+
+static void
 append_to_log(StringInfo log, const FavFilter *filter)
 {
 	uint32		size = (uint32) fav_size(filter);
@@ -310,54 +304,44 @@ replay(FavEditor *level, const FavFilter *filter, bool is_base)
 	}
 }
 
-/* Where one is in the log. */
-typedef struct LogCursor
+/* All of the log. */
+static StringInfo
+read_log(const FavRow *row)
 {
-	const FavRow *row;
-	int			part;			/* the next one */
-	const uint8_t *at;
-	const uint8_t *end;
-} LogCursor;
+	StringInfo	log = makeStringInfo();
+	int			part;
+
+	for (part = 0; part < FAV_LOG_PARTS; part++)
+		append_part(log, row->log[part]);
+	return log;
+}
 
 /* The next recent that was pushed; false if there is none. */
 static bool
-next_in_log(LogCursor *cursor, FavFilter *filter)
+next_in_log(const FavAttachment *attachment, StringInfo log, FavFilter *filter)
 {
-	FavProblem	problem;
-	size_t		left;
-	size_t		size;
+	const uint8_t *at = (const uint8_t *) log->data + log->cursor;
+	size_t		left = (size_t) (log->len - log->cursor);
+	size_t		size = left < LOG_PREFIX ? 0 : fav_load32(at);
 
-	while (cursor->at == cursor->end)
-	{
-		struct varlena *log;
-
-		if (cursor->part == FAV_LOG_PARTS)
-			return false;
-		if (cursor->row->log[cursor->part++] == FAV_NO_LEVEL)
-			continue;
-		log = (struct varlena *) PG_DETOAST_DATUM_PACKED(cursor->row->log[cursor->part - 1]);
-		cursor->at = (const uint8_t *) VARDATA_ANY(log);
-		cursor->end = cursor->at + VARSIZE_ANY_EXHDR(log);
-	}
-	left = (size_t) (cursor->end - cursor->at);
-	size = left < LOG_PREFIX ? 0 : fav_load32(cursor->at);
+	if (left == 0)
+		return false;
 	if (left < LOG_PREFIX + size)
-		raise_not_ours(cursor->row->attachment);
-	if (fav_open(filter, cursor->at + LOG_PREFIX, size, size, &problem) != FAV_OK)
-		fav_raise_corrupted(&problem);
-	if (!is_recent(cursor->row->attachment, filter))
-		raise_not_ours(cursor->row->attachment);
-	cursor->at += LOG_PREFIX + size;
+		raise_not_ours(attachment);
+	fav_require_open(filter, at + LOG_PREFIX, size, size);
+	if (!is_recent(attachment, filter))
+		raise_not_ours(attachment);
+	log->cursor += (int) (LOG_PREFIX + size);
 	return true;
 }
 
 static void
 replay_log(const FavRow *row, FavEditor *level, bool is_base)
 {
-	LogCursor	cursor = {row, 0, NULL, NULL};
+	StringInfo	log = read_log(row);
 	FavFilter	filter;
 
-	while (next_in_log(&cursor, &filter))
+	while (next_in_log(row->attachment, log, &filter))
 	{
 		CHECK_FOR_INTERRUPTS();
 		replay(level, &filter, is_base);
@@ -379,8 +363,7 @@ add_elements(FavEditor *level, const FavChange *change, size_t from, size_t coun
 		size_t		place = fav_scattered(i, change->step, change->hashes.count);
 		int32		period = change->periods != NULL ? change->periods[place] : change->present;
 
-		if (i % INTERRUPT_HASHES == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		fav_require(fav_editor_add_at(level, change->hashes.values[place],
 									  Min(period, change->present)));
 	}
@@ -393,7 +376,7 @@ add_elements(FavEditor *level, const FavChange *change, size_t from, size_t coun
 static void
 remove_in_recent(FavRow *row, FavEditor *recent, FavAction action, uint64_t hash)
 {
-	bool		was_recent = in_recent(row, hash);
+	bool		was_recent = fav_in_recent(&row->recent, hash);
 
 	fav_require(fav_editor_remove(recent, hash));
 	if (action == FAV_EXCLUDE)
@@ -434,12 +417,12 @@ count_largest_span(const FavRow *row)
 	int64		spans[10];
 	uint64		counts[lengthof(spans)] = {0};
 	uint64		largest = 0;
-	LogCursor	cursor = {row, 0, NULL, NULL};
-	FavFilter	filter;
-	bool		is_first = true;
+	StringInfo	log = read_log(row);
+	FavFilter	filter = row->recent;
 	uint32		run;
 
-	for (filter = row->recent; is_first || next_in_log(&cursor, &filter); is_first = false)
+	do
+	{
 		for (run = 0; run < filter.nruns; run++)
 		{
 			int64		span = fav_span(&filter, fav_run_period(&filter, run));
@@ -451,6 +434,7 @@ count_largest_span(const FavRow *row)
 			counts[i] += fav_run_count(&filter, run);
 			largest = Max(largest, counts[i]);
 		}
+	} while (next_in_log(row->attachment, log, &filter));
 	return largest;
 }
 
@@ -517,12 +501,7 @@ push(FavRow *row, const FavChange *change, FavWritten *written)
 	open_middle(row, row->recent.nrecent + row->recent.ntombstones + change->hashes.count, &middle);
 	initStringInfo(&log);
 	appendStringInfoSpaces(&log, VARHDRSZ);
-	if (row->log[part] != FAV_NO_LEVEL)
-	{
-		struct varlena *old = (struct varlena *) PG_DETOAST_DATUM_PACKED(row->log[part]);
-
-		appendBinaryStringInfo(&log, VARDATA_ANY(old), (int) VARSIZE_ANY_EXHDR(old));
-	}
+	append_part(&log, row->log[part]);
 	if (!fav_is_empty(&row->recent))
 		push_filter(&middle, &log, &row->recent);
 	for (done = 0; done < change->hashes.count; done += count)
@@ -594,7 +573,7 @@ recent_count(const FavRow *row, const FavChange *change)
 	size_t		i;
 
 	for (i = 0; i < change->hashes.count; i++)
-		count += !(change->action == FAV_ADD && in_recent(row, change->hashes.values[i]));
+		count += !(change->action == FAV_ADD && fav_in_recent(&row->recent, change->hashes.values[i]));
 	return count;
 }
 
@@ -632,9 +611,8 @@ find_new(FavRow *row, const FavChange *change)
 	{
 		uint64_t	hash = change->hashes.values[i];
 
-		if (i % INTERRUPT_HASHES == 0)
-			CHECK_FOR_INTERRUPTS();
-		change->is_new[i] = !fav_recent_contains(recent.recent, recent.nrecent, hash) &&
+		CHECK_FOR_INTERRUPTS();
+		change->is_new[i] = !fav_in_recent(&recent, hash) &&
 			(fav_has_tombstone(&recent, hash) || !fav_row_reports_below_recent(row, hash));
 	}
 	fav_forget_below_recent(row, FAV_NO_PERIOD);
@@ -713,9 +691,9 @@ void
 fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 {
 	FavRow	   *row = palloc(sizeof(FavRow));
-	int			tries;
+	int			tries = 0;
 
-	for (tries = 0; tries < INSERT_TRIES; tries++)
+	for (;;)
 	{
 		/* nothing is left of a row that somebody else has deleted meanwhile */
 		memset(row, 0, sizeof(FavRow));
@@ -724,9 +702,8 @@ fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 		row->is_locked = tries > 0;
 		if (try_change(row, change))
 			return;
-		CHECK_FOR_INTERRUPTS();
+		fav_count_try(attachment, &tries);
 	}
-	fav_raise_not_written(attachment);
 }
 
 /* For functions that need rows. */

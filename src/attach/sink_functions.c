@@ -59,39 +59,33 @@ typedef struct SinkCall
  */
 
 static bool
-may_insert(Oid column_owner, AttrNumber number)
+may_insert(Oid source, AttrNumber number)
 {
-	return pg_attribute_aclcheck(column_owner, number, GetUserId(), ACL_INSERT) == ACLCHECK_OK;
+	return pg_attribute_aclcheck(source, number, GetUserId(), ACL_INSERT) == ACLCHECK_OK;
 }
 
-/* As for the statement in whose place the function is called. */
+/*
+ * As for the statement in whose place the function is called.  The columns of key and element are
+ * those of the row trigger of the sink.
+ */
 static void
-check_right(Oid source, AclMode right, const FavWhen *columns)
+check_right(Oid schema, Oid source, Oid levels, AclMode right)
 {
 	AclResult	result = pg_class_aclcheck(source, GetUserId(), right);
-
-	if (result != ACLCHECK_OK &&
-		!(right == ACL_INSERT && may_insert(source, columns->key) &&
-		  may_insert(source, columns->element)))
-		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(source)),
-					   get_rel_name(source));
-}
-
-/* The columns of key and element, from the row trigger of the sink. */
-static FavWhen
-read_columns(Oid schema, Oid source, Oid levels)
-{
-	FavWhen		columns = {0};
 	ListCell   *cell;
 
-	foreach(cell, fav_read_triggers(schema, source))
+	foreach(cell, result == ACLCHECK_OK || right != ACL_INSERT ? NIL :
+			fav_read_triggers(schema, source))
 	{
 		const FavTrigger *trigger = lfirst(cell);
 
-		if (trigger->is_of_rows && trigger->when.levels == levels)
-			columns = trigger->when;
+		if (trigger->is_of_rows && trigger->when.levels == levels &&
+			may_insert(source, trigger->when.key) && may_insert(source, trigger->when.element))
+			result = ACLCHECK_OK;
 	}
-	return columns;
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(source)),
+					   get_rel_name(source));
 }
 
 pg_noreturn static void
@@ -106,6 +100,19 @@ raise_no_sink(Oid levels)
 	pg_unreachable();
 }
 
+/* Read the definition of a sink that the caller has a right on. */
+static FavDefinition
+check_sink(Oid schema, Oid levels, AclMode right)
+{
+	FavDefinition definition;
+
+	if (!fav_read_definition(schema, levels, &definition) || !definition.is_sink ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
+		raise_no_sink(levels);
+	check_right(schema, definition.source, levels, right);
+	return definition;
+}
+
 /*
  * The sink of a levels table, for those who have a right on it.  Rights and definition are read
  * again after the locks: somebody may have changed them meanwhile.
@@ -113,23 +120,12 @@ raise_no_sink(Oid levels)
 static FavAttachment *
 open_sink(Oid schema, Oid levels, AclMode right)
 {
-	FavDefinition definition;
-	FavDefinition locked;
-	FavWhen		columns;
+	Oid			source = check_sink(schema, levels, right).source;
 
-	if (!fav_read_definition(schema, levels, &definition) || !definition.is_sink ||
-		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
-		raise_no_sink(levels);
-	columns = read_columns(schema, definition.source, levels);
-	check_right(definition.source, right, &columns);
-	LockRelationOid(definition.source, RowExclusiveLock);
+	LockRelationOid(source, RowExclusiveLock);
 	LockRelationOid(levels, RowExclusiveLock);
-	if (!fav_read_definition(schema, levels, &locked) || !locked.is_sink ||
-		locked.source != definition.source ||
-		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
+	if (check_sink(schema, levels, right).source != source)
 		raise_no_sink(levels);
-	columns = read_columns(schema, definition.source, levels);
-	check_right(definition.source, right, &columns);
 	return fav_attachment_of_levels(schema, levels);
 }
 
@@ -137,118 +133,92 @@ open_sink(Oid schema, Oid levels, AclMode right)
  * Elements
  */
 
-/* What checks the values of a column as an INSERT would. */
+/* What checks and converts arguments as an INSERT into their column would. */
 typedef struct ValueCheck
 {
-	const FavColumn *column;
-	Oid			domain;			/* InvalidOid: it is no domain */
-	void	   *domain_cache;
-	int64		least;			/* of integers */
-	int64		greatest;
+	Oid			type;			/* of the column, or the base type of its domain */
+	Oid			argument_type;
+	ExprState  *assignment;
+	ExprContext *context;		/* of the assignment, and for its results */
+	EState	   *executor;
 } ValueCheck;
 
 static void
 begin_check(ValueCheck *check, Oid source, const FavColumn *column)
 {
-	check->column = column;
-	check->domain = column->is_domain ? get_atttype(source, column->number) : InvalidOid;
-	check->domain_cache = NULL;
-	check->least = column->type == INT2OID ? PG_INT16_MIN :
-		column->type == INT4OID ? PG_INT32_MIN : PG_INT64_MIN;
-	check->greatest = column->type == INT2OID ? PG_INT16_MAX :
-		column->type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
+	CaseTestExpr *argument = makeNode(CaseTestExpr);
+	Oid			target;
+	int32		modifier;
+	Oid			collation;
+
+	check->type = column->type;
+	check->argument_type = fav_argument_type(column);
+	argument->typeId = check->argument_type;
+	argument->typeMod = -1;
+	argument->collation = get_typcollation(check->argument_type);
+	get_atttypetypmodcoll(source, column->number, &target, &modifier, &collation);
+	check->executor = CreateExecutorState();
+	check->context = GetPerTupleExprContext(check->executor);
+	check->assignment = ExecPrepareExpr((Expr *)
+		coerce_to_target_type(NULL, (Node *) argument, check->argument_type, target, modifier,
+							  COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1), check->executor);
 }
 
-/* A bigint in the type of the column. */
+/* An argument as the column would have it, until the next one is checked. */
 static Datum
-narrow(const ValueCheck *check, int64 value)
+check_value(const ValueCheck *check, Datum value)
 {
-	if (value < check->least || value > check->greatest)
+	bool		isnull;
+
+	/* the cast would not say which value it was */
+	if ((check->type == INT2OID && DatumGetInt64(value) != (int16) DatumGetInt64(value)) ||
+		(check->type == INT4OID && DatumGetInt64(value) != (int32) DatumGetInt64(value)))
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("value " INT64_FORMAT " is out of range for type %s", value,
-						format_type_be(check->column->type))));
-	switch (check->column->type)
-	{
-		case INT2OID:
-			return Int16GetDatum((int16) value);
-		case INT4OID:
-			return Int32GetDatum((int32) value);
-		default:
-			return Int64GetDatum(value);
-	}
-}
-
-/* A value of another length or precision than the column's, or an error, as by an assignment. */
-static Datum
-limit(const FavColumn *column, Datum value)
-{
-	Oid			type = fav_argument_type(column);
-	EState	   *state = CreateExecutorState();
-	int16		length;
-	bool		by_value;
-	bool		isnull;
-	Node	   *node;
-
-	get_typlenbyval(type, &length, &by_value);
-	node = (Node *) makeConst(type, -1, get_typcollation(type), length, value, false, by_value);
-	node = coerce_to_target_type(NULL, node, type, column->type, column->typmod,
-								 COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1);
-	value = ExecEvalExpr(ExecPrepareExpr((Expr *) node, state), GetPerTupleExprContext(state),
-						 &isnull);
-	get_typlenbyval(column->type, &length, &by_value);
-	value = datumCopy(value, by_value, length);
-	FreeExecutorState(state);
-	return value;
-}
-
-/* An argument as the column would have it. */
-static Datum
-check_value(ValueCheck *check, Datum value)
-{
-	if (fav_argument_type(check->column) == INT8OID)
-		value = narrow(check, DatumGetInt64(value));
-	else if (check->column->type == VARCHAROID && check->column->typmod >= 0)
-		value = DirectFunctionCall3(varchar, value, Int32GetDatum(check->column->typmod),
-									BoolGetDatum(false));
-	else if (check->column->typmod >= 0)
-		value = limit(check->column, value);
-	if (OidIsValid(check->domain))
-		domain_check(value, false, check->domain, &check->domain_cache, CurrentMemoryContext);
-	return value;
+				 errmsg("value " INT64_FORMAT " is out of range for type %s",
+						DatumGetInt64(value), format_type_be(check->type))));
+	ResetExprContext(check->context);
+	check->context->caseValue_datum = value;
+	check->context->caseValue_isNull = false;
+	return ExecEvalExprSwitchContext(check->assignment, check->context, &isnull);
 }
 
 /* The key, in a row of its own; it has the type that the function of the sink takes. */
 static Datum
-read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo, bool *isnull)
+read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo)
 {
-	HeapTupleHeader header = PG_ARGISNULL(1) ? NULL : PG_GETARG_HEAPTUPLEHEADER(1);
-	HeapTupleData tuple = {0};
-	TupleDesc	descriptor;
+	bool		isnull = PG_ARGISNULL(1);
+	Datum		key = (Datum) 0;
 	ValueCheck	check;
-	Datum		key;
 
-	*isnull = true;
-	if (header == NULL)
-		return (Datum) 0;
-	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
-										HeapTupleHeaderGetTypMod(header));
-	if (descriptor->natts != 1 ||
-		TupleDescAttr(descriptor, 0)->atttypid != fav_argument_type(&attachment->key))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("key of sink \"%s\" is not a row of type %s",
-						get_rel_name(attachment->source),
-						format_type_be(fav_argument_type(&attachment->key))),
-				 errhint("Call the function that fav_sink has made.")));
-	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
-	tuple.t_data = header;
-	key = heap_getattr(&tuple, 1, descriptor, isnull);
-	ReleaseTupleDesc(descriptor);
-	if (*isnull)
-		return (Datum) 0;
 	begin_check(&check, attachment->source, &attachment->key);
-	return check_value(&check, key);
+	if (!isnull)
+	{
+		HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(1);
+		TupleDesc	descriptor = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
+														HeapTupleHeaderGetTypMod(row));
+		bool		is_key = descriptor->natts == 1 &&
+			TupleDescAttr(descriptor, 0)->atttypid == check.argument_type;
+
+		ReleaseTupleDesc(descriptor);
+		if (!is_key)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("key of sink \"%s\" is not a row of type %s",
+							get_rel_name(attachment->source),
+							format_type_be(check.argument_type)),
+					 errhint("Call the function that fav_sink has made.")));
+		key = GetAttributeByNum(row, 1, &isnull);
+	}
+	if (isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null value in column \"%s\" of sink \"%s\"",
+						NameStr(attachment->key.name), get_rel_name(attachment->source))));
+	key = datumCopy(check_value(&check, key), attachment->key_type->typbyval,
+					attachment->key_type->typlen);
+	FreeExecutorState(check.executor);
+	return key;
 }
 
 /* An integer key of any size is given as a bigint, and any text as text. */
@@ -258,31 +228,13 @@ key_type_name(const FavColumn *key)
 	return format_type_extended(fav_argument_type(key), -1, FORMAT_TYPE_FORCE_QUALIFY);
 }
 
-/* The type of the elements of an array. */
-static Oid
-type_of_kind(FavKind kind)
-{
-	switch (kind)
-	{
-		case FAV_KIND_INTEGER:
-			return INT8OID;
-		case FAV_KIND_TEXT:
-			return TEXTOID;
-		case FAV_KIND_UUID:
-			return UUIDOID;
-		default:
-			return BYTEAOID;
-	}
-}
-
 /* Arrays of more dimensions are taken as unnest() does: element by element. */
 static void
 read_elements(SinkCall *call)
 {
 	FavAttachment *attachment = call->attachment;
-	FavKind		kind = attachment->kind;
 	Oid			type = ARR_ELEMTYPE(call->array);
-	ValueCheck check;
+	ValueCheck	check;
 	bool	   *nulls;
 	int			count;
 	int16		length;
@@ -290,7 +242,8 @@ read_elements(SinkCall *call)
 	char		alignment;
 	int			i;
 
-	if (type != type_of_kind(kind))
+	begin_check(&check, attachment->source, &attachment->element);
+	if (type != check.argument_type)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("elements of sink \"%s\" are not of type %s",
@@ -298,8 +251,7 @@ read_elements(SinkCall *call)
 	get_typlenbyvalalign(type, &length, &by_value, &alignment);
 	deconstruct_array(call->array, type, length, by_value, alignment, &call->elements, &nulls,
 					  &count);
-	begin_check(&check, attachment->source, &attachment->element);
-	call->hashes = palloc_extended(Max(1, count) * sizeof(uint64_t), MCXT_ALLOC_HUGE);
+	call->hashes = palloc(count * sizeof(uint64_t));
 	for (i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -311,6 +263,7 @@ read_elements(SinkCall *call)
 		fav_append_hash(&call->change.hashes, call->hashes[call->count]);
 		call->count++;
 	}
+	FreeExecutorState(check.executor);
 	fav_sort_hashes(&call->change.hashes);
 }
 
@@ -322,7 +275,6 @@ static void
 begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
-	bool		isnull;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -330,13 +282,7 @@ begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
 				 errmsg("levels must not be null")));
 	call->attachment = open_sink(schema, PG_GETARG_OID(0),
 								 action == FAV_ADD ? ACL_INSERT : ACL_DELETE);
-	call->key = read_key(call->attachment, fcinfo, &isnull);
-	if (isnull)
-		ereport(ERROR,
-				(errcode(ERRCODE_NOT_NULL_VIOLATION),
-				 errmsg("null value in column \"%s\" of sink \"%s\"",
-						NameStr(call->attachment->key.name),
-						get_rel_name(call->attachment->source))));
+	call->key = read_key(call->attachment, fcinfo);
 	fav_settle(call->attachment);
 	call->change.action = action;
 	if (!PG_ARGISNULL(2))
@@ -429,7 +375,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 static Datum
 take_new(SinkCall *call)
 {
-	Oid			type = type_of_kind(call->attachment->kind);
+	Oid			type = fav_argument_type(&call->attachment->element);
 	const FavHashes *sorted = &call->change.hashes;
 	int16		length;
 	bool		by_value;
@@ -439,9 +385,8 @@ take_new(SinkCall *call)
 
 	for (i = 0; i < call->count; i++)
 	{
-		const uint64_t *found = bsearch(&call->hashes[i], sorted->values, sorted->count,
-										sizeof(uint64_t), fav_compare_hashes);
-		bool	   *is_new = &call->change.is_new[found - sorted->values];
+		bool	   *is_new = &call->change.is_new[fav_find_hash(sorted, call->hashes[i]) -
+												  sorted->values];
 
 		CHECK_FOR_INTERRUPTS();
 		if (*is_new)
@@ -462,8 +407,7 @@ fav_sink_add(PG_FUNCTION_ARGS)
 	begin_call(&call, fcinfo, FAV_ADD);
 	if (call.count > 0 && fav_is_spread(call.attachment->levels))
 		PG_RETURN_DATUM(call_on_shard(&call, "fav_sink_add", ""));
-	call.change.is_new = palloc_extended(Max(1, call.change.hashes.count),
-										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	call.change.is_new = palloc0(call.change.hashes.count);
 	change(&call);
 	PG_RETURN_DATUM(take_new(&call));
 }

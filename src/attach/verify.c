@@ -9,6 +9,7 @@
  * that no element of the source has: base and middle may only have bits of elements that are
  * in the source or have a tombstone.
  */
+#include "attach/hashes.h"
 #include "attach/monitor.h"
 #include "attach/queries.h"
 #include "attach/rows.h"
@@ -39,24 +40,14 @@ PG_FUNCTION_INFO_V1(fav_attachment_stats);
 #define SEED	"'4711'::pg_catalog.int8"
 #define TEXT	"pg_catalog.concat('fav_verify '::pg_catalog.text, g.n)"
 
-/* Elements that are in no source: hashes of numbers, as elements of this kind. */
-static const char *
-probe_expression(FavKind kind)
-{
-	switch (kind)
-	{
-		case FAV_KIND_INTEGER:
-			return "pg_catalog.hashint8extended(g.n, " SEED ")";
-		case FAV_KIND_PAIR:
-			return "pg_catalog.hashint8extended(g.n, " SEED "), g.n";
-		case FAV_KIND_TEXT:
-			return TEXT;
-		case FAV_KIND_UUID:
-			return "CAST(pg_catalog.md5(" TEXT ") AS pg_catalog.uuid)";
-		default:
-			return "pg_catalog.decode(pg_catalog.md5(" TEXT "), 'hex'::pg_catalog.text)";
-	}
-}
+/* Elements that are in no source: hashes of numbers, as elements of each kind. */
+static const char *const probe_expressions[] = {
+	[FAV_KIND_INTEGER] = "pg_catalog.hashint8extended(g.n, " SEED ")",
+	[FAV_KIND_PAIR] = "pg_catalog.hashint8extended(g.n, " SEED "), g.n",
+	[FAV_KIND_TEXT] = TEXT,
+	[FAV_KIND_UUID] = "CAST(pg_catalog.md5(" TEXT ") AS pg_catalog.uuid)",
+	[FAV_KIND_BYTES] = "pg_catalog.decode(pg_catalog.md5(" TEXT "), 'hex'::pg_catalog.text)"
+};
 
 /* $1 is the number of stale elements, which no query can find. */
 static const char verify_query[] =
@@ -84,82 +75,40 @@ static const char probes_query[] =
  * Stale elements
  */
 
-typedef struct Explained
-{
-	uint64_t   *hashes;			/* of the source, and tombstones */
-	size_t		count;
-	size_t		in_source;		/* this many of the first are of the source */
-} Explained;
-
-/* How many elements the unexplained bits of a slice are worth. */
+/*
+ * How many elements the bits of a slice are worth that neither elements of the source nor
+ * tombstones explain.
+ */
 static uint64
-stale_in_slice(const FavSlice *slice, uint32_t region_size, const Explained *explained)
+stale_in_slice(const FavSlice *slice, uint32_t region_size, const FavHashes *source,
+			   const FavHashes *tombstones)
 {
-	size_t		size = fav_slice_bytes(slice, region_size);
-	uint8_t    *blocks = MemoryContextAllocExtended(CurrentMemoryContext, size,
+	uint8_t    *blocks = MemoryContextAllocExtended(CurrentMemoryContext,
+													fav_slice_bytes(slice, region_size),
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	FavSlice	copy = *slice;
-	uint64		unexplained = 0;
-	size_t		done;
-	size_t		lane;
+	FavSlice	explained = *slice;
+	uint64		unexplained;
 
-	copy.blocks = blocks;
-	copy.bits_set = 0;
-	for (done = 0; done < explained->count; done += FAV_INTERRUPT_EVERY)
-	{
-		CHECK_FOR_INTERRUPTS();
-		fav_slice_insert_many(&copy, blocks, region_size, explained->hashes + done,
-							  Min(explained->count - done, FAV_INTERRUPT_EVERY));
-	}
-	for (lane = 0; lane < size / FAV_LANE_BYTES; lane++)
-	{
-		size_t		at = lane * FAV_LANE_BYTES;
-		uint8_t		rest[FAV_LANE_BYTES];
-		int			i;
-
-		if (lane % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		/* the tracker lane has marks, not bits of elements */
-		if (lane % (region_size + 1) == region_size)
-			continue;
-		for (i = 0; i < FAV_LANE_BYTES; i++)
-			rest[i] = slice->blocks[at + i] & (uint8_t) ~blocks[at + i];
-		unexplained += fav_popcount(rest, FAV_LANE_BYTES);
-	}
+	explained.blocks = blocks;
+	explained.bits_set = 0;
+	fav_slice_insert_many(&explained, blocks, region_size, source->values, source->count);
+	fav_slice_insert_many(&explained, blocks, region_size, tombstones->values, tombstones->count);
+	unexplained = fav_slice_union_bits(slice, &explained, region_size) - explained.bits_set;
 	pfree(blocks);
 	return (unexplained + slice->k - 1) / slice->k;
 }
 
 static uint64
-stale_in_level(const FavFilter *level, const Explained *explained)
+stale_in_level(const FavFilter *level, const FavHashes *source, const FavHashes *tombstones)
 {
 	uint64		stale = 0;
 	uint32_t	i;
-	size_t		j;
 
 	for (i = 0; i < level->nslices; i++)
-		stale += stale_in_slice(&level->slices[i], level->params.region_size, explained);
+		stale += stale_in_slice(&level->slices[i], level->params.region_size, source, tombstones);
 	for (i = 0; i < level->nrecent; i++)
-	{
-		uint64_t	hash = fav_load64(level->recent + 8 * (size_t) i);
-
-		CHECK_FOR_INTERRUPTS();
-		for (j = 0; j < explained->in_source && explained->hashes[j] != hash; j++)
-			;
-		stale += j == explained->in_source;
-	}
+		stale += fav_find_hash(source, fav_load64(level->recent + 8 * (size_t) i)) == NULL;
 	return stale;
-}
-
-static bool
-open_level(HeapTuple tuple, TupleDesc descriptor, int column, FavFilter *filter)
-{
-	bool		isnull;
-	Datum		value = SPI_getbinval(tuple, descriptor, column, &isnull);
-
-	if (!isnull)
-		fav_open_value(filter, value);
-	return !isnull;
 }
 
 /* Of one row of (key, base, middle, recent). */
@@ -167,10 +116,9 @@ static uint64
 stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descriptor,
 			 const char *elements_query, Snapshot snapshot)
 {
-	FavFilter	levels[3];		/* base, middle, recent, without those that are not there */
-	int			nlevels = 0;
-	Explained	explained = {NULL, 0, 0};
-	size_t		ntombstones = 0;
+	FavFilter	levels[3];
+	FavHashes	source = {0};
+	FavHashes	tombstones = {0};
 	Oid			type = attachment->filter_key_type->type_id;
 	Oid			types[2] = {type, type};
 	Datum		range[2];
@@ -181,27 +129,27 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	int			level;
 
 	for (level = 0; level < 3; level++)
-		if (open_level(tuple, descriptor, level + 2, &levels[nlevels]))
-			ntombstones += levels[nlevels++].ntombstones;
+	{
+		Datum		value = SPI_getbinval(tuple, descriptor, level + 2, &isnull);
+
+		fav_open_value(&levels[level], isnull ? attachment->empty : value);
+		for (i = 0; i < levels[level].ntombstones; i++)
+			fav_append_hash(&tombstones, fav_load64(levels[level].tombstones + 8 * i));
+	}
 	fav_filter_range(attachment, SPI_getbinval(tuple, descriptor, 1, &isnull), range);
 	nrows = fav_execute_in(snapshot, elements_query, SPI_OK_SELECT, 2, types, range);
-	explained.hashes = MemoryContextAllocHuge(CurrentMemoryContext,
-											  (ntombstones + nrows + 1) * sizeof(uint64_t));
 	for (i = 0; i < nrows; i++)
 	{
 		HeapTuple	row = SPI_tuptable->vals[i];
 		Datum		key = SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull);
 		Datum		element = SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &isnull);
 
-		explained.hashes[explained.count++] = fav_hash_row(attachment, key, element);
+		fav_append_hash(&source, fav_hash_row(attachment, key, element));
 	}
-	explained.in_source = explained.count;
 	SPI_freetuptable(SPI_tuptable);
-	for (level = 0; level < nlevels; level++)
-		for (i = 0; i < levels[level].ntombstones; i++)
-			explained.hashes[explained.count++] = fav_load64(levels[level].tombstones + 8 * i);
-	for (level = 0; level < nlevels; level++)
-		stale += stale_in_level(&levels[level], &explained);
+	fav_sort_hashes(&source);
+	for (level = 0; level < 3; level++)
+		stale += stale_in_level(&levels[level], &source, &tombstones);
 	return stale;
 }
 
@@ -278,7 +226,7 @@ fav_verify(PG_FUNCTION_ARGS)
 	fav_begin_progress(&progress, FAV_PHASE_MISSING, attachment);
 	result = result_row(fcinfo, snapshot,
 						psprintf("%s%s%s", fav_query(attachment, verify_query),
-								 probe_expression(attachment->kind),
+								 probe_expressions[attachment->kind],
 								 fav_query(attachment, probes_query)),
 						1, &type, &stale);
 	fav_end_progress();
