@@ -8,7 +8,7 @@
  */
 #include "attach/catalogs.h"
 #include "attach/citus.h"
-#include "attach/objects.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 
 #include "access/htup_details.h"

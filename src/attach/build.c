@@ -30,6 +30,7 @@
 #include "attach/build.h"
 #include "attach/citus.h"
 #include "attach/collect.h"
+#include "attach/interface.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/queries.h"

@@ -24,6 +24,7 @@
 #include "attach/build.h"
 #include "attach/citus.h"
 #include "attach/collect.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/sink.h"

@@ -34,7 +34,7 @@
  * the call remains, and its executor runs the same call in a query of its own.
  */
 #include "attach/citus.h"
-#include "attach/objects.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 
 #include "access/htup_details.h"
@@ -402,12 +402,12 @@ completion(FavAttachment *attachment)
 {
 	TransactionId xid = writer_of(PROCOID, attachment->has);
 	TransactionId rewriter = writer_of(RELOID, attachment->levels);
-	FavHas		has;
+	FavObject	has;
 
 	if (!TransactionIdIsValid(xid) &&
-		fav_find_has(attachment->schema, attachment->levels, &has))
+		fav_find_object(attachment->schema, attachment->levels, FAV_OBJECT_HAS, &has))
 	{
-		attachment->has = has.function;
+		attachment->has = has.oid;
 		xid = writer_of(PROCOID, attachment->has);
 	}
 	return (Node *) makeConst(XIDOID, -1, InvalidOid, sizeof(TransactionId),

@@ -10,6 +10,7 @@
  * have, so that none of its views shows it.  An error or the end of the session clears it.
  */
 #include "attach/citus.h"
+#include "attach/interface.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 
@@ -75,13 +76,13 @@ describe_attachment(Oid schema, Oid levels, Datum *values, bool *nulls)
 	const FavObstacle *found = fav_read_attachment(schema, levels, &attachment);
 	Interval   *keep = palloc0(sizeof(Interval));
 	Oid			view;
-	FavHas		has;
+	FavObject	has;
 
 	if (!OidIsValid(attachment.owner) ||
 		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(levels)))
 		return false;
 	view = fav_view_of_levels(schema, levels);
-	nulls[11] = !fav_find_has(schema, levels, &has);
+	nulls[11] = !fav_find_object(schema, levels, FAV_OBJECT_HAS, &has);
 	values[0] = ObjectIdGetDatum(fav_shell(attachment.source));
 	set_name(&attachment.key.name, &values[1], &nulls[1]);
 	set_name(&attachment.element.name, &values[2], &nulls[2]);
@@ -97,7 +98,7 @@ describe_attachment(Oid schema, Oid levels, Datum *values, bool *nulls)
 	keep->time = attachment.keep * USECS_PER_SEC;
 	values[10] = DirectFunctionCall1(interval_justify_hours, IntervalPGetDatum(keep));
 	nulls[10] = attachment.keep == 0;
-	values[11] = ObjectIdGetDatum(has.function);
+	values[11] = ObjectIdGetDatum(has.oid);
 	values[12] = BoolGetDatum(has.exact);
 	set_name(&attachment.at.name, &values[13], &nulls[13]);
 	return true;
