@@ -16,8 +16,9 @@ core = dated editor filter flush format levels sizing slice slice_avx2 tombstone
 type = compare contains edit elements expanded io stats support
 aggregate = agg hashset union_agg
 cache = bounded functions
-attach = attach attachment attachment_cache build catalogs citus collect columns definition has hashes interface \
-	monitor objects owner probe queries reconcile rights rows sink sink_functions verify
+attach = attach attachment attachment_cache build catalogs citus collect columns definition has \
+	hashes interface monitor objects owner probe queries reconcile rights rows sink sink_functions \
+	verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

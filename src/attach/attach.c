@@ -472,11 +472,9 @@ fav_detach(PG_FUNCTION_ARGS)
 	Oid			levels;
 	Oid			view;
 
-	fav_check_owner(source);
-	fav_refuse_shard(source);
-
 	/* the source first, as its writers do, whichever trigger is the first to be dropped */
 	fav_lock_as_owner(source, AccessExclusiveLock);
+	fav_refuse_shard(source);
 	(void) find_all_inheritors(source, AccessExclusiveLock, NULL);
 	remnant = fav_find_remnant(schema, source);
 	if (remnant != NULL)

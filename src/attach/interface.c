@@ -288,8 +288,8 @@ is_placed_like_ours(const FavObject *object, Oid levels)
  * functions must follow.  NULL if there are none.  A view that was dropped is not missed.
  *
  * Anybody can make an object that looks like ours, and the owner must not be told to take it over.
- * So it must belong to the owner of the levels table or, if that table has the new owner already
- * and this one has no such object, be placed like ours.
+ * So it must belong to the owner of the levels table or, if that table has the new owner already,
+ * who has no such object, be placed like ours.
  */
 const char *
 fav_list_owner_commands(Oid schema, Oid source, Oid levels)
@@ -318,8 +318,8 @@ fav_list_owner_commands(Oid schema, Oid source, Oid levels)
 
 		if (object->owner != owner &&
 			(former != owner ? object->owner == former :
-			 !find_in_list(objects, object->kind, owner, &found) &&
-			 is_placed_like_ours(object, levels)))
+			 is_placed_like_ours(object, levels) &&
+			 !find_in_list(objects, object->kind, owner, &found)))
 			appendStringInfo(&commands, " ALTER %s OWNER TO %s;", identity(object), new_owner);
 	}
 	return commands.len > 0 ? commands.data + 1 : NULL;
@@ -534,34 +534,25 @@ fav_drop_interface(Oid schema, Oid levels)
  * The trigger of the view
  */
 
-/* The definition of the filters that a view reads; false if it is none of our views. */
-static bool
-read_definition_of_view(Oid schema, Oid view, FavDefinition *definition)
-{
-	Oid			rule = get_rewrite_oid(view, ViewSelectRuleName, true);
-	ListCell   *cell;
-
-	foreach(cell, fav_dependencies_of_rule(rule, RelationRelationId))
-		if (fav_read_definition(schema, lfirst_oid(cell), definition))
-			return true;
-	return false;
-}
-
 Datum
 fav_refuse_write(PG_FUNCTION_ARGS)
 {
+	Oid			schema = fav_schema_of_function(fcinfo);
+	const char *source = NULL;
 	FavDefinition definition;
 	Relation	view;
-	char	   *source = NULL;
+	Oid			rule;
+	ListCell   *cell;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("fav_refuse_write must be called by a trigger")));
 	view = ((TriggerData *) fcinfo->context)->tg_relation;
-	if (read_definition_of_view(fav_schema_of_function(fcinfo), RelationGetRelid(view),
-								&definition))
-		source = get_rel_name(definition.source);
+	rule = get_rewrite_oid(RelationGetRelid(view), ViewSelectRuleName, true);
+	foreach(cell, fav_dependencies_of_rule(rule, RelationRelationId))
+		if (source == NULL && fav_read_definition(schema, lfirst_oid(cell), &definition))
+			source = get_rel_name(definition.source);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("view \"%s\" cannot be written", RelationGetRelationName(view)),

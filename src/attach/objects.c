@@ -199,11 +199,22 @@ fav_create_triggers(const FavAttachment *attachment)
 	}
 }
 
+/* Drop the triggers of a table, or of all tables, that belong to an owner and to a levels table. */
 static void
-drop_trigger(const FavTrigger *trigger)
+drop_triggers(Oid schema, Oid relation, Oid levels, Oid owner)
 {
-	fav_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(NameStr(trigger->name)),
-					 fav_relation_name(trigger->relation)));
+	ListCell   *cell;
+
+	foreach(cell, fav_read_triggers(schema, relation))
+	{
+		const FavTrigger *trigger = lfirst(cell);
+
+		/* clones go with the original */
+		if (trigger->when.levels == levels && !trigger->is_clone &&
+			fav_owner_of(trigger->relation) == owner)
+			fav_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(NameStr(trigger->name)),
+							 fav_relation_name(trigger->relation)));
+	}
 }
 
 /*
@@ -237,21 +248,13 @@ void
 fav_free_left(const FavAttachment *attachment)
 {
 	ListCell   *cell;
-	ListCell   *one;
 
 	foreach(cell, list_left(attachment))
 	{
 		LockRelationOid(lfirst_oid(cell), AccessExclusiveLock);
-		if (fav_is_in_family(lfirst_oid(cell), attachment->source) ||
-			fav_owner_of(lfirst_oid(cell)) != attachment->owner)
-			continue;
-		foreach(one, fav_read_triggers(attachment->schema, lfirst_oid(cell)))
-		{
-			const FavTrigger *trigger = lfirst(one);
-
-			if (trigger->when.levels == attachment->levels && !trigger->is_clone)
-				drop_trigger(trigger);
-		}
+		if (!fav_is_in_family(lfirst_oid(cell), attachment->source))
+			drop_triggers(attachment->schema, lfirst_oid(cell), attachment->levels,
+						  attachment->owner);
 	}
 }
 
@@ -387,26 +390,15 @@ fav_create_levels(FavAttachment *attachment, const char *base)
 }
 
 /*
- * Drop all of an attachment: its triggers, the view, the function and the levels table, by
- * ordinary commands.  Any other dependent object makes this an error.  If there is no levels
- * table, drop the triggers of the source that name none.
+ * Drop all of an attachment: its triggers, the view, the functions and the levels table, by
+ * ordinary commands.  Any other dependent object makes this an error.  Children that have left the
+ * source still have triggers.  If there is no levels table, those of the source that name none go.
  */
 void
 fav_drop_objects(Oid schema, Oid source, Oid levels)
 {
-	Oid			owner = fav_owner_of(levels);
-	ListCell   *cell;
-
 	fav_prepare_nodes(source);
-	foreach(cell, fav_read_triggers(schema, InvalidOid))
-	{
-		const FavTrigger *trigger = lfirst(cell);
-
-		/* children that have left the source still have theirs; clones go with the original */
-		if (trigger->when.levels == levels && !trigger->is_clone &&
-			(trigger->relation == source || fav_owner_of(trigger->relation) == owner))
-			drop_trigger(trigger);
-	}
+	drop_triggers(schema, OidIsValid(levels) ? InvalidOid : source, levels, fav_owner_of(source));
 	if (!OidIsValid(levels))
 		return;
 	fav_drop_interface(schema, levels);
