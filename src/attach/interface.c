@@ -40,14 +40,14 @@ PG_FUNCTION_INFO_V1(fav_refuse_write);
 static const struct
 {
 	const char *suffix;			/* of its name */
-	const char *called;			/* the function of ours that it calls */
-	AclMode		right;			/* who has it on the source may call it */
+	const char *called;			/* the function of ours that it calls; NULL: it is the view */
+	AclMode		right;			/* who has it on the source may use it */
 }			kinds[] =
 {
 	[FAV_OBJECT_HAS] = {"has", "fav_has", ACL_SELECT},
 	[FAV_OBJECT_ADD] = {"add", "fav_sink_add", ACL_INSERT},
 	[FAV_OBJECT_REMOVE] = {"remove", "fav_sink_remove", ACL_DELETE},
-	[FAV_OBJECT_VIEW] = {"fav"}
+	[FAV_OBJECT_VIEW] = {"fav", NULL, ACL_SELECT}
 };
 
 /*

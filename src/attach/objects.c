@@ -61,7 +61,7 @@ static const TriggerShape attachment_shapes[] = {
 	{
 		"truncate", "AFTER TRUNCATE", false, TRIGGER_TYPE_TRUNCATE, LEVELS
 	},
-	{NULL}
+	{.suffix = NULL}
 };
 
 /*
@@ -84,7 +84,7 @@ static const TriggerShape sink_shapes[] = {
 		"refuse", "BEFORE UPDATE OR DELETE", false,
 		TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE, LEVELS
 	},
-	{NULL}
+	{.suffix = NULL}
 };
 
 /* The last one has no name. */
