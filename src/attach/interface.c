@@ -23,6 +23,7 @@
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
+#include "commands/extension.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -104,8 +105,9 @@ read_call(Oid schema, Oid levels, const FuncExpr *call, FavObject *object)
 	object->exact = DatumGetBool(exact);
 	object->complete = DatumGetBool(complete);
 
-	/* anybody may add functions to our schema, but not to the extension */
-	return OidIsValid(getExtensionOfObject(ProcedureRelationId, call->funcid));
+	/* anybody may add functions to our schema, but not to our extension */
+	return getExtensionOfObject(ProcedureRelationId, call->funcid) ==
+		get_extension_oid("fav", false);
 }
 
 /*
