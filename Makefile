@@ -17,8 +17,8 @@ type = compare contains edit elements expanded io stats support
 aggregate = agg hashset union_agg
 cache = bounded functions
 attach = attach attachment attachment_cache build catalogs citus collect columns definition expand \
-	has hashes monitor objects owner probe queries readers reconcile rows sink sink_functions \
-	subtransaction triggers verify
+	has hashes interface monitor objects owner probe queries reconcile rights rows sink \
+	sink_functions subtransaction triggers verify
 
 OBJS = src/fav.o src/toast_cache.o \
 	$(core:%=src/core/%.o) $(type:%=src/type/%.o) \

@@ -3,17 +3,17 @@
  *		fav_attach, fav_sink and fav_detach.
  */
 #include "attach/build.h"
+#include "attach/interface.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
-#include "attach/sink.h"
+#include "attach/rights.h"
 #include "attach/spread.h"
 
-#include "catalog/pg_type.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "storage/lmgr.h"
@@ -33,42 +33,42 @@ PG_FUNCTION_INFO_V1(fav_detach);
 static void
 check_source(Oid source)
 {
-	List	   *family;
-	ListCell   *cell;
+	const char *name;
 	char		kind;
+	ListCell   *cell;
 
 	fav_lock_as_owner(source, ShareRowExclusiveLock);
+	name = get_rel_name(source);
 	kind = get_rel_relkind(source);
 	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
 		kind != RELKIND_FOREIGN_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a table", get_rel_name(source)),
+				 errmsg("\"%s\" is not a table", name),
 				 errdetail("Filters can be attached to ordinary and partitioned tables.")));
 	if (IsCatalogRelationOid(source))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("\"%s\" is a system catalog", get_rel_name(source))));
+				 errmsg("\"%s\" is a system catalog", name)));
 	if (get_rel_persistence(source) == RELPERSISTENCE_TEMP)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a temporary table", get_rel_name(source)),
+				 errmsg("\"%s\" is a temporary table", name),
 				 errhint("Build a filter of it with fav_agg.")));
-	family = find_all_inheritors(source, ShareRowExclusiveLock, NULL);
-	foreach(cell, family)
+	foreach(cell, find_all_inheritors(source, ShareRowExclusiveLock, NULL))
 	{
 		Relation	relation = table_open(lfirst_oid(cell), NoLock);
 
 		/* A statement that is under way would not fire triggers that are made now. */
 		CheckTableNotInUse(relation, "attach filters to");
-		table_close(relation, NoLock);
-		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE)
+		if (relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot attach filters to rows of foreign table \"%s\"",
-							get_rel_name(lfirst_oid(cell))),
+							RelationGetRelationName(relation)),
 					 errdetail("Changes on the foreign server would not be seen here."),
 					 errhint("Attach the filters on the server that has the rows.")));
+		table_close(relation, NoLock);
 	}
 }
 
@@ -170,25 +170,6 @@ advise_index(Oid source, const FavColumn *key)
 				 errhint("Create an index on the columns of key and element.")));
 }
 
-/* The names of what an attachment is made of. */
-typedef struct Names
-{
-	const char *levels;
-	const char *view;
-	const char *has;
-} Names;
-
-/* `name` is that of the attachment; NULL: the source's. */
-static void
-choose_names(Oid source, const char *name, Names *names)
-{
-	if (name == NULL)
-		name = get_rel_name(source);
-	names->levels = makeObjectName(name, "fav", "levels");
-	names->view = makeObjectName(name, NULL, "fav");
-	names->has = makeObjectName(name, NULL, "has");
-}
-
 static void
 refuse_taken_relation(Oid namespace, const char *name)
 {
@@ -208,13 +189,13 @@ refuse_taken_relation(Oid namespace, const char *name)
 
 /* The errors that CREATE would raise, with a hint. */
 static void
-check_names(Oid source, const Names *names)
+check_names(Oid source, const char *name)
 {
 	Oid			namespace = get_rel_namespace(source);
 
-	refuse_taken_relation(namespace, names->levels);
-	refuse_taken_relation(namespace, names->view);
-	fav_refuse_taken_function(namespace, names->has);
+	refuse_taken_relation(namespace, makeObjectName(name, "fav", "levels"));
+	refuse_taken_relation(namespace, makeObjectName(name, NULL, "fav"));
+	fav_refuse_taken_function(namespace, makeObjectName(name, NULL, "has"));
 }
 
 /* The source and its columns, from the first arguments. */
@@ -243,18 +224,19 @@ find_source(FunctionCallInfo fcinfo, FavAttachment *new)
  * replace their function.  InvalidOid if nothing was replaced.
  */
 static Oid
-change_exact(const FavAttachment *new, const Names *names, bool has_seed, bool exact)
+change_exact(const FavAttachment *new, const char *name, bool has_seed, bool exact)
 {
-	Oid			levels = get_relname_relid(names->levels, get_rel_namespace(new->source));
+	Oid			levels = get_relname_relid(makeObjectName(name, "fav", "levels"),
+										   get_rel_namespace(new->source));
 	FavAttachment old;
-	FavHas		has;
+	FavObject	has;
 	FavRole		role;
 
 	if (!OidIsValid(levels) || !list_member_oid(fav_list_levels(new->schema, new->source), levels))
 		return InvalidOid;
 	LockRelationOid(levels, ShareUpdateExclusiveLock);
 	if (fav_read_attachment(new->schema, levels, &old) != NULL || old.is_sink ||
-		!fav_find_has(new->schema, levels, &has) || has.exact == exact ||
+		!fav_find_object(new->schema, levels, FAV_OBJECT_HAS, &has) || has.exact == exact ||
 		old.key.number != new->key.number || old.element.number != new->element.number ||
 		old.share != new->share || old.params.error_rate != new->params.error_rate ||
 		(has_seed && old.params.seed != new->params.seed))
@@ -263,83 +245,7 @@ change_exact(const FavAttachment *new, const Names *names, bool has_seed, bool e
 	fav_become_owner(&role, old.owner);
 	fav_replace_has(&old, &has);
 	fav_become_caller(&role);
-	return has.function;
-}
-
-/* The arguments of fav_attach after name and columns. */
-static void
-read_parameters(FunctionCallInfo fcinfo, FavAttachment *new)
-{
-	if (!PG_ARGISNULL(4))
-	{
-		new->share = PG_GETARG_INT32(4);
-		check_share(new);
-	}
-	new->params = fav_default_params();
-	new->params.error_rate = PG_GETARG_FLOAT8(3);
-	new->params.seed = PG_ARGISNULL(5) ? choose_seed(new->kind) : (uint64_t) PG_GETARG_INT64(5);
-	fav_check_params(&new->params);
-}
-
-/* Make all that an attachment consists of.  As the owner. */
-static void
-create_objects(FavAttachment *new, const Names *names, bool exact, bool build)
-{
-	const char *key_name = new->share == 0 ? NameStr(new->key.name) :
-		makeObjectName(NameStr(new->key.name), NULL, "group");
-	FavAttachment *attachment;
-
-	fav_prepare_nodes(new->source);
-	fav_create_levels(new, key_name, names->levels);
-	fav_create_triggers(new);
-	CommandCounterIncrement();
-	attachment = fav_attachment_of_levels(new->schema, new->levels);
-	if (build)
-		fav_build_all(attachment);
-	fav_create_has(new, names->has, exact, build);
-	if (build)
-		fav_create_view(new, names->view);
-}
-
-/*
- * fav_attach(source, key, element, error_rate, share, seed, name, exact, build).  Without build
- * the triggers are there when this commits, and fav_build does the rest.
- */
-Datum
-fav_attach(PG_FUNCTION_ARGS)
-{
-	FavAttachment new = {.schema = fav_schema_of_function(fcinfo)};
-	Names		names;
-	FavRole		role;
-	FavHas		has;
-
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7) ||
-		PG_ARGISNULL(8))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("key, element, error_rate, exact and build must not be null")));
-	find_source(fcinfo, &new);
-	read_parameters(fcinfo, &new);
-	choose_names(new.source, PG_ARGISNULL(6) ? NULL : NameStr(*PG_GETARG_NAME(6)), &names);
-	has.function = change_exact(&new, &names, !PG_ARGISNULL(5), PG_GETARG_BOOL(7));
-	if (OidIsValid(has.function))
-		PG_RETURN_OID(has.function);
-	check_names(new.source, &names);
-	if (fav_spread() != NULL)
-		fav_spread()->check_new(&new);
-	advise_index(new.source, &new.key);
-	fav_notice_row_security(new.source);
-
-	fav_become_owner(&role, fav_owner_of(new.source));
-	create_objects(&new, &names, PG_GETARG_BOOL(7), PG_GETARG_BOOL(8));
-	fav_become_caller(&role);
-	if (!PG_GETARG_BOOL(8))
-		ereport(NOTICE,
-				(errmsg("the filters of table \"%s\" cannot be read until they are complete",
-						get_rel_name(new.source)),
-				 errhint("Call the procedure fav_build.")));
-	fav_find_has(new.schema, new.levels, &has);
-	PG_RETURN_OID(has.function);
+	return has.oid;
 }
 
 /* Rows that the table has already would stay, and would not be in any filter. */
@@ -386,28 +292,73 @@ tell_keep(const FavAttachment *attachment, const Interval *keep)
 															IntervalPGetDatum(keep))))));
 }
 
-/* Warn that elements are lost: they are stored in the filters of a sink only. */
-static void
-tell_destroyed(const FavAttachment *attachment)
+/*
+ * Make all that an attachment consists of.  Without build the triggers are there when this
+ * commits, and fav_build does the rest.  Returns <name>_has.
+ */
+static Oid
+create_objects(FavAttachment *new, const char *name, bool exact, bool build)
 {
-	uint64		nkeys;
-	bool		isnull;
+	FavAttachment *attachment;
+	FavRole		role;
+	Oid			has;
 
-	(void) fav_execute_in(InvalidSnapshot,
-						  fav_query(attachment, "SELECT pg_catalog.count(*) FROM ONLY {levels}"),
-						  SPI_OK_SELECT, 0, NULL, NULL);
-	nkeys = (uint64) DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
-												 &isnull));
-	SPI_freetuptable(SPI_tuptable);
-	if (nkeys > 0)
-		ereport(WARNING,
-				(errmsg_plural("the filters of %lu key of sink \"%s\" are destroyed",
-							   "the filters of %lu keys of sink \"%s\" are destroyed",
-							   (unsigned long) nkeys, (unsigned long) nkeys,
-							   get_rel_name(attachment->source)),
-				 errdetail("A sink stores no rows, so nothing can build them again."),
-				 errhint("Only ROLLBACK, if this is in a transaction, or a backup can bring them"
-						 " back.")));
+	fav_become_owner(&role, fav_owner_of(new->source));
+	fav_prepare_nodes(new->source);
+	fav_create_levels(new, name);
+	fav_create_triggers(new);
+
+	/* not before: other nodes can insert until the triggers have locked the shards */
+	if (new->is_sink)
+		check_empty(new);
+	attachment = fav_attachment_of_levels(new->schema, new->levels);
+	if (build && !new->is_sink)
+		fav_build_all(attachment);
+	has = fav_create_interface(new, name, exact, build);
+	fav_become_caller(&role);
+	return has;
+}
+
+/* fav_attach(source, key, element, error_rate, share, seed, name, exact, build) */
+Datum
+fav_attach(PG_FUNCTION_ARGS)
+{
+	FavAttachment new = {
+		.schema = fav_schema_of_function(fcinfo),.params = fav_default_params()
+	};
+	const char *name;
+	Oid			has;
+
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7) ||
+		PG_ARGISNULL(8))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("key, element, error_rate, exact and build must not be null")));
+	find_source(fcinfo, &new);
+	name = PG_ARGISNULL(6) ? get_rel_name(new.source) : NameStr(*PG_GETARG_NAME(6));
+	if (!PG_ARGISNULL(4))
+	{
+		new.share = PG_GETARG_INT32(4);
+		check_share(&new);
+	}
+	new.params.error_rate = PG_GETARG_FLOAT8(3);
+	new.params.seed = PG_ARGISNULL(5) ? choose_seed(new.kind) : (uint64_t) PG_GETARG_INT64(5);
+	fav_check_params(&new.params);
+	has = change_exact(&new, name, !PG_ARGISNULL(5), PG_GETARG_BOOL(7));
+	if (OidIsValid(has))
+		PG_RETURN_OID(has);
+	check_names(new.source, name);
+	if (fav_spread() != NULL)
+		fav_spread()->check_new(&new);
+	advise_index(new.source, &new.key);
+	fav_notice_row_security(new.source);
+	has = create_objects(&new, name, PG_GETARG_BOOL(7), PG_GETARG_BOOL(8));
+	if (!PG_GETARG_BOOL(8))
+		ereport(NOTICE,
+				(errmsg("the filters of table \"%s\" cannot be read until they are complete",
+						get_rel_name(new.source)),
+				 errhint("Call the procedure fav_build.")));
+	PG_RETURN_OID(has);
 }
 
 /* The column with the time of a row. */
@@ -434,85 +385,78 @@ find_time(FavAttachment *attachment, const char *name)
 				 errdetail("A sink that forgets nothing takes no notice of time.")));
 }
 
-/* Make all that a sink consists of.  As the owner. */
-static void
-create_sink_objects(FavAttachment *new, const Names *names)
-{
-	fav_prepare_nodes(new->source);
-	check_empty(new);
-	fav_create_levels(new, NameStr(new->key.name), names->levels);
-	fav_create_triggers(new);
-
-	/* other nodes could insert until the triggers locked the shards */
-	if (fav_is_spread(new->source))
-		check_empty(new);
-	CommandCounterIncrement();
-	(void) fav_attachment_of_levels(new->schema, new->levels);
-	fav_create_has(new, names->has, false, true);
-	fav_create_view(new, names->view);
-	fav_create_sink_functions(new);
-}
-
-/*
- * fav_sink(source, key, element, keep, at, error_rate)
- */
+/* fav_sink(source, key, element, keep, at, error_rate) */
 Datum
 fav_sink(PG_FUNCTION_ARGS)
 {
-	FavAttachment new = {.schema = fav_schema_of_function(fcinfo),.is_sink = true};
-	Names		names;
-	FavRole		role;
-	FavHas		has;
+	FavAttachment new = {
+		.schema = fav_schema_of_function(fcinfo),.params = fav_default_params(),.is_sink = true
+	};
+	Interval   *keep = PG_ARGISNULL(3) ? NULL : PG_GETARG_INTERVAL_P(3);
+	const char *name;
+	Oid			has;
 
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(5))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("key, element and error_rate must not be null")));
 	find_source(fcinfo, &new);
-	new.params = fav_default_params();
-	if (!PG_ARGISNULL(3))
-		new.keep = read_keep(PG_GETARG_INTERVAL_P(3));
+	name = get_rel_name(new.source);
+	if (keep != NULL)
+		new.keep = read_keep(keep);
 	fav_set_keep(new.keep, &new.params, &new.period);
 	if (!PG_ARGISNULL(4))
 		find_time(&new, NameStr(*PG_GETARG_NAME(4)));
 	new.params.error_rate = PG_GETARG_FLOAT8(5);
 	new.params.seed = choose_seed(new.kind);
 	fav_check_params(&new.params);
-	choose_names(new.source, NULL, &names);
-	check_names(new.source, &names);
+	check_names(new.source, name);
 	if (fav_spread() != NULL)
 		fav_spread()->check_new(&new);
-
-	fav_become_owner(&role, fav_owner_of(new.source));
-	create_sink_objects(&new, &names);
-	fav_become_caller(&role);
-	tell_keep(&new, PG_ARGISNULL(3) ? NULL : PG_GETARG_INTERVAL_P(3));
-	fav_find_has(new.schema, new.levels, &has);
-	PG_RETURN_OID(has.function);
+	has = create_objects(&new, name, false, true);
+	tell_keep(&new, keep);
+	PG_RETURN_OID(has);
 }
 
-/* Drop what undistribute_table has left of attached filters; false if that is nothing. */
-static bool
-drop_remnants(Oid schema, Oid source)
+/* Warn that elements are lost: they are stored in the filters of a sink only. */
+static void
+tell_destroyed(const FavAttachment *attachment)
 {
-	const FavTrigger *trigger = fav_find_remnant(schema, source);
-	bool		is_found = trigger != NULL;
+	unsigned long nkeys;
+	bool		isnull;
+
+	(void) fav_execute_in(InvalidSnapshot,
+						  fav_query(attachment, "SELECT pg_catalog.count(*) FROM ONLY {levels}"),
+						  SPI_OK_SELECT, 0, NULL, NULL);
+	nkeys = (unsigned long) DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+														SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_freetuptable(SPI_tuptable);
+	if (nkeys > 0)
+		ereport(WARNING,
+				(errmsg_plural("the filters of %lu key of sink \"%s\" are destroyed",
+							   "the filters of %lu keys of sink \"%s\" are destroyed",
+							   nkeys, nkeys, get_rel_name(attachment->source)),
+				 errdetail("A sink stores no rows, so nothing can build them again."),
+				 errhint("Only ROLLBACK, if this is in a transaction, or a backup can bring them"
+						 " back.")));
+}
+
+/* Drop filters with all that belongs to them; there may be triggers only, and no levels table. */
+static void
+drop_filters(Oid schema, Oid source, Oid levels)
+{
+	FavAttachment attachment = {.schema = schema,.source = source,.levels = levels};
+	FavDefinition definition;
 	FavRole		role;
 
 	fav_become_owner(&role, fav_owner_of(source));
-	for (; trigger != NULL; trigger = fav_find_remnant(schema, source))
-	{
-		FavAttachment attachment = {
-			.schema = schema,.source = source,.levels = trigger->when.named
-		};
-
-		fav_prepare_nodes(attachment.levels);
-		if (OidIsValid(attachment.levels) && fav_has_log(attachment.levels))
-			tell_destroyed(&attachment);
-		fav_drop_objects(schema, source, attachment.levels);
-	}
+	fav_prepare_nodes(levels);
+	if (OidIsValid(levels) &&
+		(fav_read_definition(schema, levels, &definition) ? definition.is_sink :
+		 fav_has_log(levels)))
+		tell_destroyed(&attachment);
+	fav_drop_objects(schema, source, levels);
 	fav_become_caller(&role);
-	return is_found;
 }
 
 /*
@@ -524,31 +468,32 @@ fav_detach(PG_FUNCTION_ARGS)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
 	Oid			source = fav_source_argument(fcinfo);
-	FavAttachment attachment = {.schema = schema,.source = source};
-	FavDefinition definition;
+	const char *name = PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1));
+	const FavTrigger *remnant;
 	const char *commands;
 	Oid			levels;
 	Oid			view;
-	FavRole		role;
-
-	fav_check_owner(source);
-	fav_refuse_shard(source);
 
 	/* the source first, as its writers do, whichever trigger is the first to be dropped */
 	fav_lock_as_owner(source, AccessExclusiveLock);
+	fav_refuse_shard(source);
 	(void) find_all_inheritors(source, AccessExclusiveLock, NULL);
-	if (drop_remnants(schema, source))
+	remnant = fav_find_remnant(schema, source);
+	if (remnant != NULL)
+	{
+		/* what undistribute_table has left, and nothing else in the same call */
+		for (; remnant != NULL; remnant = fav_find_remnant(schema, source))
+			drop_filters(schema, source, remnant->when.named);
 		PG_RETURN_VOID();
-	levels = fav_choose_levels(schema, source,
-							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
+	}
+	levels = fav_choose_levels(schema, source, name);
 
 	/* a reader locks the view first, too */
 	view = fav_view_of_levels(schema, levels);
 	if (OidIsValid(view))
 		LockRelationOid(view, AccessExclusiveLock);
 	LockRelationOid(levels, AccessExclusiveLock);
-	levels = fav_choose_levels(schema, source,
-							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
+	levels = fav_choose_levels(schema, source, name);
 	commands = fav_list_owner_commands(schema, source, levels);
 	if (commands != NULL)
 		ereport(ERROR,
@@ -556,12 +501,6 @@ fav_detach(PG_FUNCTION_ARGS)
 				 errmsg("the filters of table \"%s\" do not belong to its owner",
 						get_rel_name(source)),
 				 errhint("%s", commands)));
-	fav_become_owner(&role, fav_owner_of(levels));
-	attachment.levels = levels;
-	fav_prepare_nodes(source);
-	if (fav_read_definition(schema, levels, &definition) && definition.is_sink)
-		tell_destroyed(&attachment);
-	fav_drop_objects(schema, source, levels);
-	fav_become_caller(&role);
+	drop_filters(schema, source, levels);
 	PG_RETURN_VOID();
 }

@@ -7,7 +7,7 @@
  * are read.
  */
 #include "attach/catalogs.h"
-#include "attach/objects.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/spread.h"
 

@@ -29,6 +29,7 @@
  */
 #include "attach/build.h"
 #include "attach/collect.h"
+#include "attach/interface.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/queries.h"

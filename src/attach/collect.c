@@ -22,6 +22,7 @@
  * added.
  */
 #include "attach/collect.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/sink.h"

@@ -25,7 +25,7 @@
  * says yes.
  */
 #include "attach/has.h"
-#include "attach/objects.h"
+#include "attach/interface.h"
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
@@ -313,12 +313,12 @@ completion(FavAttachment *attachment)
 {
 	TransactionId writer = writer_of(PROCOID, attachment->has);
 	TransactionId rewriter = writer_of(RELOID, attachment->levels);
-	FavHas		has;
+	FavObject	has;
 
 	if (!TransactionIdIsValid(writer) &&
-		fav_find_has(attachment->schema, attachment->levels, &has))
+		fav_find_object(attachment->schema, attachment->levels, FAV_OBJECT_HAS, &has))
 	{
-		attachment->has = has.function;
+		attachment->has = has.oid;
 		writer = writer_of(PROCOID, attachment->has);
 	}
 	if (!TransactionIdIsValid(writer))

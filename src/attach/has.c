@@ -14,7 +14,7 @@
  * the call remains, and its executor runs the same call in a query of its own.
  */
 #include "attach/has.h"
-#include "attach/objects.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/spread.h"
 

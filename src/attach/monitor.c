@@ -9,6 +9,7 @@
  * own commands report their progress.  So do we, as a command whose number PostgreSQL does not
  * have, so that none of its views shows it.  An error or the end of the session clears it.
  */
+#include "attach/interface.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"
 #include "attach/spread.h"
@@ -70,7 +71,7 @@ describe_attachment(void *argument)
 	FavAttachment attachment;
 	const FavObstacle *found = fav_read_attachment(row->schema, row->levels, &attachment);
 	Interval   *keep = palloc0(sizeof(Interval));
-	FavHas		has;
+	FavObject	has;
 
 	if (!OidIsValid(attachment.owner) || !exists(row->levels))
 		return;
@@ -83,14 +84,14 @@ describe_attachment(void *argument)
 	values[5] = Float8GetDatum(attachment.params.error_rate);
 	values[6] = Int32GetDatum(attachment.share);
 	nulls[6] = attachment.share == 0;
-	nulls[11] = !fav_find_has(row->schema, row->levels, &has);
+	nulls[11] = !fav_find_object(row->schema, row->levels, FAV_OBJECT_HAS, &has);
 	values[7] = BoolGetDatum(has.complete);
 	values[8] = BoolGetDatum(found == NULL && fav_is_active(&attachment));
 	values[9] = BoolGetDatum(attachment.is_sink);
 	keep->time = attachment.keep * USECS_PER_SEC;
 	values[10] = DirectFunctionCall1(interval_justify_hours, IntervalPGetDatum(keep));
 	nulls[10] = attachment.keep == 0;
-	values[11] = ObjectIdGetDatum(has.function);
+	values[11] = ObjectIdGetDatum(has.oid);
 	values[12] = BoolGetDatum(has.exact);
 	set_name(&attachment.at.name, &values[13], &nulls[13]);
 	row->found = true;

@@ -5,24 +5,21 @@
  * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
 #include "attach/catalogs.h"
+#include "attach/interface.h"
 #include "attach/objects.h"
 #include "attach/queries.h"
-#include "attach/sink.h"
+#include "attach/rights.h"
 #include "attach/spread.h"
 
-#include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_collation.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
 #include "commands/trigger.h"
-#include "common/shortest_dec.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
+#include "utils/ruleutils.h"
 
 /*
  * Triggers
@@ -63,7 +60,8 @@ static const TriggerShape attachment_shapes[] = {
 	},
 	{
 		"truncate", "AFTER TRUNCATE", false, TRIGGER_TYPE_TRUNCATE, LEVELS
-	}
+	},
+	{.suffix = NULL}
 };
 
 /*
@@ -85,13 +83,14 @@ static const TriggerShape sink_shapes[] = {
 	{
 		"refuse", "BEFORE UPDATE OR DELETE", false,
 		TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE, LEVELS
-	}
+	},
+	{.suffix = NULL}
 };
 
+/* The last one has no name. */
 static const TriggerShape *
-shapes_of(const FavAttachment *attachment, size_t *count)
+first_shape(const FavAttachment *attachment)
 {
-	*count = attachment->is_sink ? lengthof(sink_shapes) : lengthof(attachment_shapes);
 	return attachment->is_sink ? sink_shapes : attachment_shapes;
 }
 
@@ -149,10 +148,11 @@ choose_trigger_name(Oid levels, Oid relation, const TriggerShape *shape)
 	}
 }
 
-static void
+/* Returns its name. */
+static const char *
 create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape *shape)
 {
-	char	   *name = choose_trigger_name(attachment->levels, relation, shape);
+	const char *name = choose_trigger_name(attachment->levels, relation, shape);
 
 	fav_run(psprintf("CREATE TRIGGER %s %s ON %s FOR EACH %s WHEN (%s)"
 					 " EXECUTE FUNCTION %s()",
@@ -160,7 +160,7 @@ create_trigger(const FavAttachment *attachment, Oid relation, const TriggerShape
 					 shape->is_of_rows ? "ROW" : "STATEMENT", fav_query(attachment, shape->when),
 					 fav_query(attachment, shape->is_of_rows ? "{fav}.fav_collect" :
 							   "{fav}.fav_reconcile")));
-	CommandCounterIncrement();
+	return name;
 }
 
 /*
@@ -173,48 +173,48 @@ void
 fav_create_triggers(const FavAttachment *attachment)
 {
 	List	   *family = find_all_inheritors(attachment->source, ShareRowExclusiveLock, NULL);
-	size_t		nshapes;
-	const TriggerShape *shapes = shapes_of(attachment, &nshapes);
+	const TriggerShape *shape;
 	ListCell   *cell;
-	size_t		i;
 
 	fav_refuse_shard(attachment->source);
 	foreach(cell, family)
 	{
 		Oid			relation = lfirst_oid(cell);
+		List	   *triggers = fav_read_triggers(attachment->schema, relation);
 		bool		gets_clones = relation != attachment->source &&
 			get_rel_relispartition(relation);
 
-		for (i = 0; i < nshapes; i++)
+		for (shape = first_shape(attachment); shape->suffix != NULL; shape++)
 		{
-			const FavTrigger *trigger =
-				find_trigger(fav_read_triggers(attachment->schema, relation), attachment->levels,
-							 &shapes[i]);
+			const FavTrigger *trigger = find_trigger(triggers, attachment->levels, shape);
+			const char *name;
 
-			if (trigger == NULL && !(gets_clones && shapes[i].is_of_rows))
-			{
-				create_trigger(attachment, relation, &shapes[i]);
-				trigger = find_trigger(fav_read_triggers(attachment->schema, relation),
-									   attachment->levels, &shapes[i]);
-			}
-			if (trigger != NULL && !trigger->is_enabled)
-				fav_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s",
-								 fav_relation_name(relation),
-								 quote_identifier(NameStr(trigger->name))));
+			if (trigger != NULL ? trigger->is_enabled : gets_clones && shape->is_of_rows)
+				continue;
+			name = trigger != NULL ? NameStr(trigger->name) :
+				create_trigger(attachment, relation, shape);
+			fav_run(psprintf("ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s",
+							 fav_relation_name(relation), quote_identifier(name)));
 		}
 	}
 }
 
-/* Has the relation a trigger of ours that means this levels table? */
-static bool
-has_trigger_for(Oid schema, Oid relation, Oid levels)
+/* Drop the triggers of a table, or of all tables, that belong to an owner and to a levels table. */
+static void
+drop_triggers(Oid schema, Oid relation, Oid levels, Oid owner)
 {
 	ListCell   *cell;
 
 	foreach(cell, fav_read_triggers(schema, relation))
-		if (((FavTrigger *) lfirst(cell))->when.levels == levels)
-			return true;
-	return false;
+	{
+		const FavTrigger *trigger = lfirst(cell);
+
+		/* clones go with the original */
+		if (trigger->when.levels == levels && !trigger->is_clone &&
+			fav_owner_of(trigger->relation) == owner)
+			fav_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(NameStr(trigger->name)),
+							 fav_relation_name(trigger->relation)));
+	}
 }
 
 /*
@@ -228,15 +228,17 @@ list_left(const FavAttachment *attachment)
 	List	   *family = fav_list_family(attachment->source);
 	List	   *left = NIL;
 	ListCell   *cell;
+	ListCell   *one;
 
 	foreach(cell, fav_dependents(attachment->levels, TriggerRelationId))
 	{
 		Oid			relation = fav_relation_of_trigger(lfirst_oid(cell));
 
 		if (OidIsValid(relation) && !list_member_oid(family, relation) &&
-			fav_owner_of(relation) == attachment->owner &&
-			has_trigger_for(attachment->schema, relation, attachment->levels))
-			left = list_append_unique_oid(left, relation);
+			fav_owner_of(relation) == attachment->owner)
+			foreach(one, fav_read_triggers(attachment->schema, relation))
+				if (((FavTrigger *) lfirst(one))->when.levels == attachment->levels)
+					left = list_append_unique_oid(left, relation);
 	}
 	return left;
 }
@@ -246,25 +248,14 @@ void
 fav_free_left(const FavAttachment *attachment)
 {
 	ListCell   *cell;
-	ListCell   *one;
 
 	foreach(cell, list_left(attachment))
 	{
 		LockRelationOid(lfirst_oid(cell), AccessExclusiveLock);
-		if (fav_is_in_family(lfirst_oid(cell), attachment->source) ||
-			fav_owner_of(lfirst_oid(cell)) != attachment->owner)
-			continue;
-		foreach(one, fav_read_triggers(attachment->schema, lfirst_oid(cell)))
-		{
-			const FavTrigger *trigger = lfirst(one);
-
-			if (trigger->when.levels == attachment->levels && !trigger->is_clone)
-				fav_run(psprintf("DROP TRIGGER %s ON %s",
-								 quote_identifier(NameStr(trigger->name)),
-								 fav_relation_name(trigger->relation)));
-		}
+		if (!fav_is_in_family(lfirst_oid(cell), attachment->source))
+			drop_triggers(attachment->schema, lfirst_oid(cell), attachment->levels,
+						  attachment->owner);
 	}
-	CommandCounterIncrement();
 }
 
 /*
@@ -277,17 +268,15 @@ bool
 fav_is_active(const FavAttachment *attachment)
 {
 	bool		is_shard = fav_shell(attachment->source) != attachment->source;
-	size_t		nshapes;
-	const TriggerShape *shapes = shapes_of(attachment, &nshapes);
+	const TriggerShape *shape;
+	FavObject	has;
 	ListCell   *cell;
-	FavHas		has;
-	size_t		i;
 
 	if (!OidIsValid(fav_find_key_index(attachment)) || fav_is_overruled(attachment->levels) ||
 		list_left(attachment) != NIL)
 		return false;
 	if (!is_shard &&
-		(!fav_find_has(attachment->schema, attachment->levels, &has) ||
+		(!fav_find_object(attachment->schema, attachment->levels, FAV_OBJECT_HAS, &has) ||
 		 fav_list_owner_commands(attachment->schema, attachment->source,
 								 attachment->levels) != NULL))
 		return false;
@@ -295,11 +284,11 @@ fav_is_active(const FavAttachment *attachment)
 	{
 		List	   *triggers = fav_read_triggers(attachment->schema, lfirst_oid(cell));
 
-		for (i = 0; i < nshapes; i++)
+		for (shape = first_shape(attachment); shape->suffix != NULL; shape++)
 		{
-			const FavTrigger *trigger = find_trigger(triggers, attachment->levels, &shapes[i]);
+			const FavTrigger *trigger = find_trigger(triggers, attachment->levels, shape);
 
-			if (is_shard && shapes[i].type == TRIGGER_TYPE_TRUNCATE)
+			if (is_shard && shape->type == TRIGGER_TYPE_TRUNCATE)
 				continue;
 			if (trigger == NULL || !trigger->is_enabled)
 				return false;
@@ -311,22 +300,6 @@ fav_is_active(const FavAttachment *attachment)
 /*
  * The levels table
  */
-
-static char *
-collation_name(Oid collation)
-{
-	HeapTuple	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
-	Form_pg_collation form;
-	char	   *name;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for collation %u", collation);
-	form = (Form_pg_collation) GETSTRUCT(tuple);
-	name = quote_qualified_identifier(get_namespace_name(form->collnamespace),
-									  NameStr(form->collname));
-	ReleaseSysCache(tuple);
-	return name;
-}
 
 /* The exact type of a column, so that equality there is equality here. */
 static char *
@@ -340,67 +313,64 @@ column_type(Oid relation, AttrNumber number)
 	get_atttypetypmodcoll(relation, number, &type, &modifier, &collation);
 	text = format_type_extended(type, modifier,
 								FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
-	return OidIsValid(collation) ? psprintf("%s COLLATE %s", text, collation_name(collation)) :
-		text;
+	return OidIsValid(collation) ?
+		psprintf("%s COLLATE %s", text, generate_collation_name(collation)) : text;
 }
 
-/* float8out rounds as the session wants. */
-static char *
-exact_text(double number)
-{
-	char	   *text = palloc(DOUBLE_SHORTEST_DECIMAL_LEN);
-
-	(void) double_to_shortest_decimal_buf(number, text);
-	return text;
-}
-
-/* `format` for each column of a sink's log. */
+/* The default of column recent, which says whose filters these are (definition.c). */
 static const char *
-log_columns(const FavAttachment *attachment, const char *key, const char *format)
+define_recent(const FavAttachment *attachment)
 {
-	StringInfoData list;
-	int			i;
-
-	initStringInfo(&list);
-	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
-		appendStringInfo(&list, format, fav_own_column(psprintf("log%d", i), key));
-	return list.data;
-}
-
-/* The levels table, in the schema of the source. */
-void
-fav_create_levels(FavAttachment *attachment, const char *key_name, const char *levels_name)
-{
-	Oid			source = attachment->source;
-	const char *fav = fav_query(attachment, "{fav}");
-	const char *no_level = fav_query(attachment, "{no level}");
-	const char *namespace = get_namespace_name(get_rel_namespace(source));
-	const char *levels = quote_qualified_identifier(namespace, levels_name);
-	bool		is_unlogged = get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED;
 	const char *definition =
-		psprintf("(%s::pg_catalog.regclass, '%s'::pg_catalog.float8,"
+		psprintf("(%s::pg_catalog.regclass, '%.17g'::pg_catalog.float8,"
 				 " '" INT64_FORMAT "'::pg_catalog.int8", fav_query(attachment, "{'source'}"),
-				 exact_text(attachment->params.error_rate),
-				 (int64) attachment->params.seed);
+				 attachment->params.error_rate, (int64) attachment->params.seed);
 
-	definition = attachment->is_sink ?
+	return attachment->is_sink ?
 		psprintf("fav_sink_recent%s, '" INT64_FORMAT "'::pg_catalog.int8)", definition,
 				 attachment->keep) :
 		psprintf("fav_recent%s, '%d'::pg_catalog.int4)", definition, attachment->share);
+}
+
+/* The levels table, in the schema of the source.  `base` is the name of the attachment. */
+void
+fav_create_levels(FavAttachment *attachment, const char *base)
+{
+	Oid			source = attachment->source;
+	Oid			namespace = get_rel_namespace(source);
+	const char *fav = fav_query(attachment, "{fav}");
+	const char *no_level = fav_query(attachment, "{no level}");
+	const char *name = makeObjectName(base, "fav", "levels");
+	const char *levels = quote_qualified_identifier(get_namespace_name(namespace), name);
+	const char *key = NameStr(attachment->key.name);
+	StringInfoData log;
+	StringInfoData storage;
+	int			i;
+
+	if (attachment->share > 0)
+		key = makeObjectName(key, NULL, "group");
+	initStringInfo(&log);
+	initStringInfo(&storage);
+	for (i = 1; i <= FAV_LOG_PARTS && attachment->is_sink; i++)
+	{
+		const char *part = fav_own_column(psprintf("log%d", i), key);
+
+		appendStringInfo(&log, ", %s pg_catalog.bytea", part);
+		appendStringInfo(&storage, ", ALTER COLUMN %s SET STORAGE EXTERNAL", part);
+	}
 	fav_set_option("default_tablespace", "");
 	fav_set_option("default_table_access_method", "heap");
 	fav_run(psprintf("CREATE %sTABLE %s (%s %s PRIMARY KEY, %s %s.fav NOT NULL DEFAULT %s,"
 					 " %s %s.fav NOT NULL DEFAULT %s, %s %s.fav NOT NULL DEFAULT %s.%s%s)"
 					 " WITH (fillfactor = 80)",
-					 is_unlogged ? "UNLOGGED " : "", levels, quote_identifier(key_name),
-					 attachment->share > 0 ? "pg_catalog.int8" :
+					 get_rel_persistence(source) == RELPERSISTENCE_UNLOGGED ? "UNLOGGED " : "",
+					 levels, quote_identifier(key), attachment->share > 0 ? "pg_catalog.int8" :
 					 column_type(source, attachment->key.number),
-					 fav_own_column("base", key_name), fav, no_level,
-					 fav_own_column("middle", key_name), fav, no_level,
-					 fav_own_column("recent", key_name), fav, fav, definition,
-					 log_columns(attachment, key_name, ", %s pg_catalog.bytea")));
-
-	attachment->levels = get_relname_relid(levels_name, get_rel_namespace(source));
+					 fav_own_column("base", key), fav, no_level,
+					 fav_own_column("middle", key), fav, no_level,
+					 fav_own_column("recent", key), fav, fav, define_recent(attachment),
+					 log.data));
+	attachment->levels = get_relname_relid(name, namespace);
 
 	/*
 	 * Recent must stay in the row: that is what makes a write cheap.  Hashes, in the log, cannot be
@@ -409,44 +379,29 @@ fav_create_levels(FavAttachment *attachment, const char *key_name, const char *l
 	 */
 	if (!fav_is_spread(attachment->levels))
 		fav_run(psprintf("ALTER TABLE %s ALTER COLUMN %s SET STORAGE PLAIN%s", levels,
-						 fav_own_column("recent", key_name),
-						 log_columns(attachment, key_name,
-									 ", ALTER COLUMN %s SET STORAGE EXTERNAL")));
+						 fav_own_column("recent", key), storage.data));
 	fav_run(psprintf("COMMENT ON TABLE %s IS %s", levels,
 					 quote_literal_cstr(psprintf("filters of table %s, kept by %s",
 												 quote_identifier(get_rel_name(source)),
 												 attachment->is_sink ? "fav_sink" :
 												 "fav_attach"))));
-	fav_grant_to_readers(attachment, attachment->levels);
+	fav_grant_to_readers(source, attachment->levels);
 	if (fav_spread() != NULL)
-		fav_spread()->distribute(attachment, key_name);
+		fav_spread()->distribute(attachment, key);
 }
 
 /*
- * Drop all of an attachment: its triggers, the view, the function and the levels table, by
- * ordinary commands.  Any other dependent object makes this an error.  If there is no levels
- * table, drop the triggers of the source that name none.
+ * Drop all of an attachment: its triggers, the view, the functions and the levels table, by
+ * ordinary commands.  Any other dependent object makes this an error.  Children that have left the
+ * source still have triggers.  If there is no levels table, those of the source that name none go.
  */
 void
 fav_drop_objects(Oid schema, Oid source, Oid levels)
 {
-	Oid			owner = fav_owner_of(levels);
-	ListCell   *cell;
-
 	fav_prepare_nodes(source);
-	foreach(cell, fav_read_triggers(schema, InvalidOid))
-	{
-		const FavTrigger *trigger = lfirst(cell);
-
-		/* children that have left the source still have theirs; clones go with the original */
-		if (trigger->when.levels == levels && !trigger->is_clone &&
-			(trigger->relation == source || fav_owner_of(trigger->relation) == owner))
-			fav_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(NameStr(trigger->name)),
-							 fav_relation_name(trigger->relation)));
-	}
+	drop_triggers(schema, OidIsValid(levels) ? InvalidOid : source, levels, fav_owner_of(source));
 	if (!OidIsValid(levels))
 		return;
-	fav_drop_sink_functions(schema, levels);
-	fav_drop_readers(schema, levels);
+	fav_drop_interface(schema, levels);
 	fav_run(psprintf("DROP TABLE %s", fav_relation_name(levels)));
 }

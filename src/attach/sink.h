@@ -30,9 +30,4 @@ extern int32 fav_period_of_time(const FavAttachment *attachment, Datum time);
 extern void fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change);
 extern void fav_refuse_sink(const FavAttachment *attachment, const char *function);
 
-/* sink_functions.c: <sink>_add and <sink>_remove */
-extern void fav_create_sink_functions(const FavAttachment *attachment);
-extern const char *fav_name_of_remove(const FavAttachment *attachment);
-extern void fav_drop_sink_functions(Oid schema, Oid levels);
-
 #endif							/* FAV_SINK_H */

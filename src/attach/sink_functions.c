@@ -7,20 +7,15 @@
  * argument has exactly the type that is declared here, and no function of a stranger can fit
  * better.
  */
-#include "attach/catalogs.h"
 #include "attach/collect.h"
-#include "attach/objects.h"
+#include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/rows.h"
 #include "attach/sink.h"
 #include "attach/spread.h"
 
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
-#include "commands/defrem.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -31,7 +26,6 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
-#include "utils/regproc.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
@@ -221,13 +215,6 @@ read_key(const FavAttachment *attachment, FunctionCallInfo fcinfo)
 	return key;
 }
 
-/* An integer key of any size is given as a bigint, and any text as text. */
-static const char *
-key_type_name(const FavColumn *key)
-{
-	return format_type_extended(fav_argument_type(key), -1, FORMAT_TYPE_FORCE_QUALIFY);
-}
-
 /* Arrays of more dimensions are taken as unnest() does: element by element. */
 static void
 read_elements(SinkCall *call)
@@ -334,7 +321,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	const char *select = psprintf("SELECT %s.%s(l.tableoid::pg_catalog.regclass, ROW(%s::%s), $2%s)"
 								  " %s", fav_query(attachment, "{fav}"), function,
 								  fav_query(attachment, "l.{key}"),
-								  key_type_name(&attachment->key), more,
+								  fav_argument_type_name(&attachment->key), more,
 								  fav_query(attachment, attachment->key.is_domain ?
 											"FROM {levels} l WHERE l.{key}{::key} {=} $1{::key}" :
 											"FROM {levels} l WHERE l.{key} {=} $1"));
@@ -428,128 +415,4 @@ fav_sink_remove(PG_FUNCTION_ARGS)
 	else
 		change(&call);
 	PG_RETURN_VOID();
-}
-
-/*
- * The functions themselves
- */
-
-static const char *
-choose_name(const FavAttachment *attachment, const char *suffix)
-{
-	Oid			namespace = get_rel_namespace(attachment->levels);
-	const char *name = makeObjectName(get_rel_name(attachment->source), NULL, suffix);
-
-	fav_refuse_taken_function(namespace, name);
-	return quote_qualified_identifier(get_namespace_name(namespace), name);
-}
-
-/* Is it a function of ours of this name?  Others in our schema are not written in C. */
-static bool
-is_ours(Oid function, Oid schema, const char *name)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc form;
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	result = form->pronamespace == schema && form->prolang == ClanguageId &&
-		strcmp(NameStr(form->proname), name) == 0;
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/*
- * The functions of the owner of a levels table whose body is RETURN ours('levels'::regclass, ...),
- * where ours has this name.
- */
-static List *
-find_callers(Oid schema, Oid levels, const char *name)
-{
-	List	   *found = NIL;
-	ListCell   *cell;
-
-	foreach(cell, fav_dependents(levels, ProcedureRelationId))
-	{
-		FuncExpr   *call = fav_read_body(lfirst_oid(cell), fav_owner_of(levels));
-		Const	   *first = call == NULL || call->args == NIL ? NULL : linitial(call->args);
-
-		if (first != NULL && IsA(first, Const) && first->consttype == REGCLASSOID &&
-			!first->constisnull && DatumGetObjectId(first->constvalue) == levels &&
-			is_ours(call->funcid, schema, name))
-			found = lappend_oid(found, lfirst_oid(cell));
-	}
-	return found;
-}
-
-/* The comment on a new function, and who may call it: those who have a right on the sink. */
-static void
-finish_function(const FavAttachment *attachment, const char *called, AclMode right,
-				const char *comment)
-{
-	List	   *found;
-
-	CommandCounterIncrement();
-	found = find_callers(attachment->schema, attachment->levels, called);
-	if (list_length(found) != 1)
-		elog(ERROR, "there are %d functions that call %s", list_length(found), called);
-	fav_run(psprintf("COMMENT ON FUNCTION %s IS %s",
-					 format_procedure_qualified(linitial_oid(found)),
-					 quote_literal_cstr(psprintf(comment, get_rel_name(attachment->source)))));
-	fav_grant_call(attachment, linitial_oid(found), right);
-}
-
-/*
- * <sink>_add(key, elements) and <sink>_remove(key, elements, exclude), with the types of the sink.
- * The bodies are resolved here, once, and depend on the levels table.  As the owner.
- */
-void
-fav_create_sink_functions(const FavAttachment *attachment)
-{
-	const char *key = NameStr(attachment->key.name);
-	const char *element = NameStr(attachment->element.name);
-	const char *type = fav_element_type_name(attachment->kind);
-	bool		is_taken = strcmp(key, "exclude") == 0 || strcmp(element, "exclude") == 0;
-	const char *arguments = psprintf("%s %s, %s %s[]", quote_identifier(key),
-									 key_type_name(&attachment->key), quote_identifier(element),
-									 type);
-	const char *add = choose_name(attachment, "add");
-	const char *remove = choose_name(attachment, "remove");
-
-	fav_run(psprintf("CREATE FUNCTION %s(%s) RETURNS %s[] LANGUAGE sql VOLATILE PARALLEL UNSAFE"
-					 " RETURN %s", add, arguments, type,
-					 fav_query(attachment, "{fav}.fav_sink_add({'levels'}::pg_catalog.regclass,"
-							   " ROW($1), $2)")));
-	fav_run(psprintf("CREATE FUNCTION %s(%s, %s pg_catalog.bool DEFAULT false)"
-					 " RETURNS pg_catalog.void LANGUAGE sql VOLATILE PARALLEL UNSAFE"
-					 " RETURN %s", remove, arguments, is_taken ? "" : "exclude",
-					 fav_query(attachment, "{fav}.fav_sink_remove({'levels'}::pg_catalog.regclass,"
-							   " ROW($1), $2, $3)")));
-	finish_function(attachment, "fav_sink_add", ACL_INSERT,
-					"add elements to sink %s, and return those that are new");
-	finish_function(attachment, "fav_sink_remove", ACL_DELETE, "remove elements from sink %s");
-}
-
-/* The name of the function that removes elements from a sink, for hints. */
-const char *
-fav_name_of_remove(const FavAttachment *attachment)
-{
-	List	   *found = find_callers(attachment->schema, fav_shell(attachment->levels),
-									 "fav_sink_remove");
-
-	return found != NIL ? quote_identifier(get_func_name(linitial_oid(found))) : "fav_sink_remove";
-}
-
-/* As the owner. */
-void
-fav_drop_sink_functions(Oid schema, Oid levels)
-{
-	List	   *found = list_concat(find_callers(schema, levels, "fav_sink_add"),
-									find_callers(schema, levels, "fav_sink_remove"));
-	ListCell   *cell;
-
-	foreach(cell, found)
-		fav_run(psprintf("DROP FUNCTION %s", format_procedure_qualified(lfirst_oid(cell))));
 }

@@ -7,9 +7,10 @@
  * anew (build.c).
  */
 #include "attach/build.h"
-#include "attach/spread.h"
 #include "attach/collect.h"
+#include "attach/interface.h"
 #include "attach/sink.h"
+#include "attach/spread.h"
 
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
