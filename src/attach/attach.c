@@ -446,7 +446,7 @@ static void
 drop_filters(Oid schema, Oid source, Oid levels)
 {
 	FavAttachment attachment = {.schema = schema,.source = source,.levels = levels};
-	FavDefinition definition;
+	FavAttachment definition;
 	FavRole		role;
 
 	fav_become_owner(&role, fav_owner_of(source));

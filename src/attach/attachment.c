@@ -106,7 +106,7 @@ fav_list_levels(Oid schema, Oid source)
 	foreach(cell, fav_read_triggers(schema, source))
 	{
 		Oid			levels = ((FavTrigger *) lfirst(cell))->when.levels;
-		FavDefinition definition;
+		FavAttachment definition;
 
 		if (!list_member_oid(found, levels) &&
 			fav_read_definition(schema, levels, &definition) &&
@@ -137,7 +137,7 @@ bool
 fav_is_remnant(Oid schema, const FavTrigger *trigger)
 {
 	Oid			levels = trigger->when.named;
-	FavDefinition definition;
+	FavAttachment definition;
 
 	return !OidIsValid(levels) ||
 		(fav_owner_of(levels) == fav_owner_of(trigger->relation) &&
@@ -524,23 +524,13 @@ fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment)
 {
 	const FavObstacle *found;
 	const FavObstacle *spread;
-	FavDefinition definition;
 	size_t		i;
 
-	memset(attachment, 0, sizeof(*attachment));
-	attachment->schema = schema;
-	attachment->levels = levels;
-	if (!fav_read_definition(schema, levels, &definition))
+	if (!fav_read_definition(schema, levels, attachment))
 		return fav_obstacle(fav_has_log(levels) ? fav_hint_to_copy(levels) : ATTACH_AGAIN,
 							psprintf("table \"%s\" does not say whose filters it has",
 									 name_of(levels)));
-	attachment->source = definition.source;
-	attachment->params = definition.params;
-	attachment->share = definition.share;
-	attachment->is_sink = definition.is_sink;
-	attachment->keep = definition.keep;
-	attachment->period = definition.period;
-	attachment->owner = fav_owner_of(definition.source);
+	attachment->owner = fav_owner_of(attachment->source);
 	found = find_columns(attachment);
 	spread = fav_check_spread(attachment->source, levels);
 	if (spread != NULL)

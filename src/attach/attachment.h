@@ -70,18 +70,6 @@ typedef struct FavColumn
 	bool		is_generated;
 } FavColumn;
 
-/* What a levels table says of itself. */
-typedef struct FavDefinition
-{
-	Oid			source;
-	FavParams	params;			/* error rate and seed */
-	int32		share;			/* this many keys share a filter; 0: each has its own */
-	bool		is_sink;		/* the source stores no rows */
-	int64		keep;			/* a sink forgets after this many seconds; 0: never */
-	int64		period;			/* the seconds of a period */
-	Oid			function;		/* of the extension, in the default that says all of this */
-} FavDefinition;
-
 /* What the WHEN clause of a trigger says. */
 typedef struct FavWhen
 {
@@ -109,16 +97,20 @@ typedef struct FavAttachment
 	Oid			schema;			/* of the extension */
 	Oid			source;
 	Oid			levels;
-	Oid			owner;			/* of both tables; all queries run as this role */
-	FavColumn	key;			/* of the source */
-	FavColumn	element;
-	FavColumn	at;				/* when, in a sink that has it from a column; or number is 0 */
-	FavKind		kind;			/* of what the filters hold */
+
+	/* what the levels table says of itself (definition.c); this alone is a definition */
+	Oid			function;		/* of the extension, in the default that says all of this */
 	FavParams	params;			/* of recent; core/levels.h has the other levels' shares */
 	int32		share;			/* this many keys share a filter; 0: each has its own */
 	bool		is_sink;		/* the source stores no rows */
 	int64		keep;			/* a sink forgets after this many seconds; 0: never */
 	int64		period;			/* the seconds of a period */
+
+	Oid			owner;			/* of both tables; all queries run as this role */
+	FavColumn	key;			/* of the source */
+	FavColumn	element;
+	FavColumn	at;				/* when, in a sink that has it from a column; or number is 0 */
+	FavKind		kind;			/* of what the filters hold */
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
@@ -148,7 +140,7 @@ typedef struct FavAttachment
 /* definition.c: where an attachment is written down */
 extern Datum fav_make_recent(const FavParams *params);
 extern void fav_set_keep(int64 seconds, FavParams *params, int64 *period);
-extern bool fav_read_definition(Oid schema, Oid levels, FavDefinition *definition);
+extern bool fav_read_definition(Oid schema, Oid levels, FavAttachment *definition);
 extern bool fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when);
 extern List *fav_read_triggers(Oid schema, Oid relation);
 

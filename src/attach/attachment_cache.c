@@ -108,7 +108,7 @@ watch_object(FavAttachment *attachment, int cache, Oid object)
  * move to other schemas together.
  */
 static void
-watch_names(FavAttachment *attachment, Oid function)
+watch_names(FavAttachment *attachment)
 {
 	Oid			operator = attachment->key_type->eq_opr;
 	Oid			base_type = attachment->key_type->btree_opintype;
@@ -122,7 +122,7 @@ watch_names(FavAttachment *attachment, Oid function)
 	};
 	size_t		i;
 
-	watch_object(attachment, PROCOID, function);
+	watch_object(attachment, PROCOID, attachment->function);
 	watch_object(attachment, OPEROID, operator);
 	watch_object(attachment, TYPEOID, attachment->key.type);
 	watch_object(attachment, TYPEOID, base_type);
@@ -241,11 +241,10 @@ read_attachment(Oid schema, Oid levels)
 	FavAttachment *attachment = begin_attachment(levels);
 	FavAttachment found;
 	const FavObstacle *obstacle;
-	FavDefinition definition;
 	MemoryContext old;
 
-	if (fav_read_definition(schema, levels, &definition))
-		watch_relations(attachment, fav_list_family(definition.source));
+	if (fav_read_definition(schema, levels, &found))
+		watch_relations(attachment, fav_list_family(found.source));
 	obstacle = fav_read_attachment(schema, levels, &found);
 	if (obstacle != NULL)
 		fav_raise_obstacle(obstacle);
@@ -254,7 +253,7 @@ read_attachment(Oid schema, Oid levels)
 	found.relations = attachment->relations;
 	found.is_stale = attachment->is_stale;
 	*attachment = found;
-	watch_names(attachment, definition.function);
+	watch_names(attachment);
 	fav_read_indexes(attachment);
 	attachment->element_type = lookup_type_cache(attachment->element.type, 0);
 	old = MemoryContextSwitchTo(attachment->context);
@@ -295,7 +294,7 @@ void
 fav_lock_for_reading(Oid schema, Oid levels)
 {
 	FavAttachment *attachment = find_attachment(levels);
-	FavDefinition definition;
+	FavAttachment definition;
 
 	if (attachment != NULL)
 		LockRelationOid(attachment->source, AccessShareLock);
@@ -385,7 +384,7 @@ static FavAttachment *
 read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, FavWhen *when)
 {
 	FavAttachment *attachment;
-	FavDefinition definition;
+	FavAttachment definition;
 	const FavObstacle *found;
 
 	if (!fav_read_when(relation, trigger->tgqual, is_of_rows, when))
@@ -473,7 +472,7 @@ fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 	Oid			relation = RelationGetRelid(data->tg_relation);
-	FavDefinition definition;
+	FavAttachment definition;
 	FavWhen		when;
 
 	if (find_trigger(data) != NULL ||

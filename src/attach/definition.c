@@ -104,9 +104,12 @@ read_default(Oid relation, AttrNumber number)
 	return expression;
 }
 
-/* False if the relation is not a levels table. */
+/*
+ * Read the part of an attachment that the levels table says.  False if the relation is not a levels
+ * table.
+ */
 bool
-fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
+fav_read_definition(Oid schema, Oid levels, FavAttachment *definition)
 {
 	Oid			types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT4OID};
 	Oid			sink_types[4] = {REGCLASSOID, FLOAT8OID, INT8OID, INT8OID};
@@ -116,6 +119,9 @@ fav_read_definition(Oid schema, Oid levels, FavDefinition *definition)
 	ListCell   *cell;
 	int			i = 0;
 
+	memset(definition, 0, sizeof(*definition));
+	definition->schema = schema;
+	definition->levels = levels;
 	if (expression == NULL || !IsA(expression, FuncExpr))
 		return false;
 	function = ((FuncExpr *) expression)->funcid;

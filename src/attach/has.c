@@ -146,7 +146,7 @@ static void
 refuse_spread(Oid schema, Oid levels)
 {
 	const char *fav = quote_identifier(get_namespace_name(schema));
-	FavDefinition definition = {0};
+	FavAttachment definition;
 	const char *key;
 	Oid			view;
 

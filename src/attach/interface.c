@@ -541,7 +541,7 @@ fav_refuse_write(PG_FUNCTION_ARGS)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
 	const char *source = NULL;
-	FavDefinition definition;
+	FavAttachment definition;
 	Relation	view;
 	Oid			rule;
 	ListCell   *cell;

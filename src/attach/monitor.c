@@ -149,7 +149,7 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 	{
 		const FavTrigger *trigger = lfirst(cell);
 		Description row = {.schema = schema,.levels = trigger->when.levels};
-		FavDefinition definition;
+		FavAttachment definition;
 
 		/* shards go with their table, and forged triggers on other tables are ignored */
 		if (fav_shell(trigger->relation) != trigger->relation)

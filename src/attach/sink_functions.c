@@ -94,17 +94,17 @@ raise_no_sink(Oid levels)
 	pg_unreachable();
 }
 
-/* Read the definition of a sink that the caller has a right on. */
-static FavDefinition
+/* The source of a levels table, if that is one of a sink and the caller has a right on it. */
+static Oid
 check_sink(Oid schema, Oid levels, AclMode right)
 {
-	FavDefinition definition;
+	FavAttachment definition;
 
 	if (!fav_read_definition(schema, levels, &definition) || !definition.is_sink ||
 		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(definition.source)))
 		raise_no_sink(levels);
 	check_right(schema, definition.source, levels, right);
-	return definition;
+	return definition.source;
 }
 
 /*
@@ -114,11 +114,11 @@ check_sink(Oid schema, Oid levels, AclMode right)
 static FavAttachment *
 open_sink(Oid schema, Oid levels, AclMode right)
 {
-	Oid			source = check_sink(schema, levels, right).source;
+	Oid			source = check_sink(schema, levels, right);
 
 	LockRelationOid(source, RowExclusiveLock);
 	LockRelationOid(levels, RowExclusiveLock);
-	if (check_sink(schema, levels, right).source != source)
+	if (check_sink(schema, levels, right) != source)
 		raise_no_sink(levels);
 	return fav_attachment_of_levels(schema, levels);
 }
