@@ -2,7 +2,10 @@
  * attach.c
  *		fav_attach, fav_sink and fav_detach.
  */
+#include "attach/attachment_cache.h"
 #include "attach/build.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/interface.h"
 #include "attach/objects.h"
 #include "attach/queries.h"

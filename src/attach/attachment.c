@@ -7,6 +7,8 @@
  * are read.
  */
 #include "attach/catalogs.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/spread.h"

@@ -137,32 +137,6 @@ typedef struct FavAttachment
 	MemoryContext context;		/* holds all of it */
 } FavAttachment;
 
-/* definition.c: where an attachment is written down */
-extern Datum fav_make_recent(const FavParams *params);
-extern void fav_set_keep(int64 seconds, FavParams *params, int64 *period);
-extern bool fav_read_definition(Oid schema, Oid levels, FavAttachment *definition);
-extern bool fav_read_when(Oid relation, const char *expression, bool is_of_rows, FavWhen *when);
-extern List *fav_read_triggers(Oid schema, Oid relation);
-
-/* columns.c: the columns of key and element; the key of a filter, and the hash of a row */
-extern bool fav_read_column(Oid relation, AttrNumber number, FavColumn *column);
-extern bool fav_find_column(Oid relation, const char *name, FavColumn *column);
-extern FavKind fav_kind_of_column(const FavColumn *column);
-extern TypeCacheEntry *fav_key_type(Oid key);
-extern void fav_read_indexes(FavAttachment *attachment);
-extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
-extern Oid	fav_find_key_index(const FavAttachment *attachment);
-extern bool fav_has_log(Oid levels);
-extern const char *fav_hint_to_copy(Oid levels);
-extern Oid	fav_argument_type(const FavColumn *column);
-extern FavKind fav_kind_of_row(const FavAttachment *attachment);
-extern int64 fav_integer(Oid type, Datum value);
-extern Datum fav_filter_key(const FavAttachment *attachment, Datum key);
-extern void fav_filter_range(const FavAttachment *attachment, Datum filter_key, Datum *range);
-extern uint64_t fav_hash_row(const FavAttachment *attachment, Datum key, Datum element);
-
-/* attachment.c: what the catalogs say of an attachment, and whether it can be kept */
-
 /* Why filters cannot be kept, and what to do about it. */
 typedef struct FavObstacle
 {
@@ -189,16 +163,5 @@ extern List *fav_list_levels(Oid schema, Oid source);
 extern bool fav_is_remnant(Oid schema, const FavTrigger *trigger);
 extern const FavTrigger *fav_find_remnant(Oid schema, Oid source);
 extern Oid	fav_choose_levels(Oid schema, Oid source, const char *name);
-
-/* attachment_cache.c: attachments that are ready for use */
-extern FavAttachment *fav_attachment_of_trigger(FunctionCallInfo fcinfo, FavWhen *when);
-extern bool fav_has_left(FunctionCallInfo fcinfo, Oid *source, Oid *levels);
-extern void fav_refuse_left(FunctionCallInfo fcinfo);
-extern FavAttachment *fav_attachment_of_levels(Oid schema, Oid levels);
-extern void fav_lock_for_reading(Oid schema, Oid levels);
-extern FavAttachment *fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument);
-extern void fav_keep_attachment(FavAttachment *attachment);
-extern void fav_lock_source(FavAttachment *attachment);
-extern Oid	fav_source_argument(FunctionCallInfo fcinfo);
 
 #endif							/* FAV_ATTACHMENT_H */

@@ -10,7 +10,10 @@
  * A cached attachment may be stale unless its user has locked the levels table.  Reconciling
  * takes that lock first.
  */
+#include "attach/attachment_cache.h"
 #include "attach/catalogs.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/owner.h"
 #include "attach/spread.h"
 

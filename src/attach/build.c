@@ -27,8 +27,10 @@
  * A rebuild first goes through the levels table in the same way and builds each filter anew
  * under its lock.
  */
+#include "attach/attachment_cache.h"
 #include "attach/build.h"
 #include "attach/collect.h"
+#include "attach/columns.h"
 #include "attach/interface.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"

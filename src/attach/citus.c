@@ -15,6 +15,7 @@
  * Everything here is called through the hook in spread.h, which finds it in a database with Citus.
  */
 #include "attach/catalogs.h"
+#include "attach/columns.h"
 #include "attach/owner.h"
 #include "attach/spread.h"
 

@@ -21,7 +21,9 @@
  * here it matters that a collection goes with its subtransaction: what was rolled back is not
  * added.
  */
+#include "attach/attachment_cache.h"
 #include "attach/collect.h"
+#include "attach/columns.h"
 #include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"

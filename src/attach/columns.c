@@ -12,6 +12,7 @@
  */
 #include "attach/attachment.h"
 #include "attach/catalogs.h"
+#include "attach/columns.h"
 
 #include "access/htup_details.h"
 #include "catalog/indexing.h"

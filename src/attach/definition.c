@@ -23,6 +23,7 @@
  * lock.
  */
 #include "attach/catalogs.h"
+#include "attach/definition.h"
 #include "attach/spread.h"
 
 #include "access/htup_details.h"

@@ -13,6 +13,9 @@
  * Where the planner has no query to put sub-selects into, or an argument cannot move into one,
  * the call remains, and its executor runs the same call in a query of its own.
  */
+#include "attach/attachment_cache.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/has.h"
 #include "attach/interface.h"
 #include "attach/queries.h"

@@ -10,6 +10,8 @@
  * <name>_has says if the filters are complete.  The view is made when they are.
  */
 #include "attach/catalogs.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/rights.h"

@@ -9,6 +9,7 @@
  * own commands report their progress.  So do we, as a command whose number PostgreSQL does not
  * have, so that none of its views shows it.  An error or the end of the session clears it.
  */
+#include "attach/definition.h"
 #include "attach/interface.h"
 #include "attach/monitor.h"
 #include "attach/objects.h"

@@ -5,6 +5,8 @@
  * They are ordinary objects of the source's owner, made by ordinary DDL.
  */
 #include "attach/catalogs.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/interface.h"
 #include "attach/objects.h"
 #include "attach/queries.h"

@@ -16,6 +16,8 @@
  * Of all touched elements of a key the hashes are kept, 8 bytes each, and those that look-ups
  * have found are kept twice.  That is about as much as building the key's base takes.
  */
+#include "attach/attachment_cache.h"
+#include "attach/columns.h"
 #include "attach/hashes.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"

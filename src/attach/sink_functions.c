@@ -7,7 +7,10 @@
  * argument has exactly the type that is declared here, and no function of a stranger can fit
  * better.
  */
+#include "attach/attachment_cache.h"
 #include "attach/collect.h"
+#include "attach/columns.h"
+#include "attach/definition.h"
 #include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/rows.h"

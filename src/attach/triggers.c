@@ -6,6 +6,7 @@
  * reconciles what was collected (collect.c).  After a TRUNCATE the filters are emptied or built
  * anew (build.c).
  */
+#include "attach/attachment_cache.h"
 #include "attach/build.h"
 #include "attach/collect.h"
 #include "attach/interface.h"

@@ -9,6 +9,8 @@
  * that no element of the source has: base and middle may only have bits of elements that are
  * in the source or have a tombstone.
  */
+#include "attach/attachment_cache.h"
+#include "attach/columns.h"
 #include "attach/hashes.h"
 #include "attach/monitor.h"
 #include "attach/queries.h"
