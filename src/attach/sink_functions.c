@@ -23,7 +23,6 @@
 #include "commands/defrem.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "parser/parse_coerce.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
