@@ -32,7 +32,6 @@
 
 #include "access/xact.h"
 #include "catalog/pg_operator_d.h"
-#include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"

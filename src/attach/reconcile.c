@@ -27,7 +27,6 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* How many elements, or bytes of them, are looked up at once. */

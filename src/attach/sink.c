@@ -573,7 +573,8 @@ recent_count(const FavRow *row, const FavChange *change)
 	size_t		i;
 
 	for (i = 0; i < change->hashes.count; i++)
-		count += !(change->action == FAV_ADD && fav_in_recent(&row->recent, change->hashes.values[i]));
+		count += !(change->action == FAV_ADD &&
+				   fav_in_recent(&row->recent, change->hashes.values[i]));
 	return count;
 }
 

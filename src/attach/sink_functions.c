@@ -21,7 +21,6 @@
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "parser/parse_coerce.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"

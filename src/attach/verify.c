@@ -18,10 +18,8 @@
 #include "attach/sink.h"
 
 #include "access/htup_details.h"
-#include "core/levels.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
