@@ -71,9 +71,7 @@ fav_recent_bits_may_contain(const FavRecentBits *bits, uint64_t hash)
 extern void fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter);
 
 /* Prefetch what a probe looks at first, in all slices. */
-#if defined(__GNUC__)
 __attribute__((always_inline))
-#endif
 static inline void
 fav_prefetch(const FavFilter *filter, uint64_t hash)
 {

@@ -80,9 +80,9 @@ fav_hash_block(uint64_t hash, uint32_t nblocks)
 /*
  * The bits of an element within its block, group after group:
  *
- *		FavProbe probe = fav_probe_first(hash, region_size);
- *		for (left = k; left > 0; left -= count, fav_probe_next(&probe))
- *			count = fav_probe_masks(&probe, left, masks);
+ *		FavProbe probe;
+ *		for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+ *			fav_probe_masks(&probe, masks);
  *
  * masks are the bits wanted in the four words of the lane.
  */
@@ -94,6 +94,7 @@ typedef struct FavProbe
 	uint32_t	lane;
 	uint32_t	stride;			/* from lane to lane */
 	uint32_t	group;
+	uint32_t	left;			/* bits of this group and all that follow */
 } FavProbe;
 
 static inline uint64_t
@@ -117,18 +118,6 @@ fav_probe_lane(uint64_t hash, uint32_t region_size)
 	return (uint32_t) ((hash & UINT32_MAX) * region_size >> 32);
 }
 
-/*
- * The stride from the lane of a group to that of the next.  First lane and stride together are
- * the lower half of the hash, scaled to the R * (R - 1) ways to choose two lanes.
- */
-static inline uint32_t
-fav_probe_stride(uint64_t hash, uint32_t region_size)
-{
-	uint64_t	rest = (hash & UINT32_MAX) * region_size & UINT32_MAX;
-
-	return 1 + (uint32_t) (rest * (region_size - 1) >> 32);
-}
-
 /* The column in word `word` of the lane. */
 static inline uint32_t
 fav_probe_column(uint64_t product, uint32_t word)
@@ -143,17 +132,23 @@ fav_probe_begin(uint64_t product)
 	return product >> 38 & 3;
 }
 
+/*
+ * First lane and stride together are the lower half of the hash, scaled to the R * (R - 1) ways
+ * to choose two lanes.
+ */
 static inline FavProbe
-fav_probe_first(uint64_t hash, uint32_t region_size)
+fav_probe_first(uint64_t hash, uint32_t region_size, uint32_t k)
 {
+	uint64_t	rest = (hash & UINT32_MAX) * region_size & UINT32_MAX;
 	FavProbe	probe;
 
 	probe.hash = hash;
 	probe.product = fav_probe_product(hash, 0);
 	probe.region_size = region_size;
 	probe.lane = fav_probe_lane(hash, region_size);
-	probe.stride = fav_probe_stride(hash, region_size);
+	probe.stride = 1 + (uint32_t) (rest * (region_size - 1) >> 32);
 	probe.group = 0;
+	probe.left = k;
 	return probe;
 }
 
@@ -164,19 +159,19 @@ fav_probe_next(FavProbe *probe)
 	probe->lane += probe->stride;
 	if (probe->lane >= probe->region_size)
 		probe->lane -= probe->region_size;
+	probe->left = probe->left < FAV_LANE_WORDS ? 0 : probe->left - FAV_LANE_WORDS;
 }
 
-/* The bits of this group, at most `left`; returns how many there are. */
-static inline uint32_t
-fav_probe_masks(const FavProbe *probe, uint32_t left, uint64_t masks[FAV_LANE_WORDS])
+/* The bits of this group. */
+static inline void
+fav_probe_masks(const FavProbe *probe, uint64_t masks[FAV_LANE_WORDS])
 {
-	uint32_t	begin = left < FAV_LANE_WORDS ? fav_probe_begin(probe->product) : 0;
+	uint32_t	begin = probe->left < FAV_LANE_WORDS ? fav_probe_begin(probe->product) : 0;
 	uint32_t	word;
 
 	for (word = 0; word < FAV_LANE_WORDS; word++)
-		masks[word] = ((word - begin) % FAV_LANE_WORDS < left ? UINT64_C(1) : 0)
+		masks[word] = ((word - begin) % FAV_LANE_WORDS < probe->left ? UINT64_C(1) : 0)
 			<< fav_probe_column(probe->product, word);
-	return left < FAV_LANE_WORDS ? left : FAV_LANE_WORDS;
 }
 
 #endif							/* FAV_HASH_H */

@@ -74,9 +74,7 @@ fav_slice_has_free_bits(const FavSlice *slice)
  * Prefetch the lane that a probe looks at first.  Always inlined: gcc considers a function that
  * only prefetches to have no effect, and drops the call.
  */
-#if defined(__GNUC__)
 __attribute__((always_inline))
-#endif
 static inline void
 fav_slice_prefetch(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
@@ -131,13 +129,11 @@ fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_
 
 /*
  * Merge two slices of the same geometry into `blocks`, which may be either of theirs: OR the
- * bits, and mark the regions of bits that both have set.
+ * bits, and mark the regions of bits that both have set.  Returns how many bits are set then.
+ * With `blocks` NULL, that is all.
  */
-extern void fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
-							uint8_t *blocks);
-
-/* How many bits the merged slice has set. */
-extern uint64_t fav_slice_union_bits(const FavSlice *a, const FavSlice *b, uint32_t region_size);
+extern uint64_t fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
+								uint8_t *blocks);
 
 /* Bits set in `length` bytes, a multiple of 8. */
 extern uint64_t fav_popcount(const uint8_t *bytes, size_t length);

@@ -59,7 +59,7 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		if (own->nblocks != slice->nblocks || own->k != slice->k ||
 			own->bits_limit != slice->bits_limit || fav_slice_span(filter, i) != span)
 			continue;
-		bits_set = fav_slice_union_bits(own, slice, region_size);
+		bits_set = fav_slice_merge(own, slice, region_size, NULL);
 		if (bits_set > own->bits_limit && bits_set > own->bits_set && bits_set > slice->bits_set)
 			continue;
 		status = fav_editor_own_slice(editor, i);
