@@ -18,57 +18,6 @@
  */
 #include "dated.h"
 
-void
-fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT])
-{
-	uint32_t	at = 0;
-	uint32_t	run;
-	uint32_t	i;
-
-	for (run = 0; run < filter->nruns; run++)
-		for (i = fav_run_count(filter, run); i > 0; i--)
-			periods[at++] = fav_run_period(filter, run);
-	while (at < filter->nrecent)
-		periods[at++] = 0;
-}
-
-int32_t
-fav_oldest(const FavFilter *filter)
-{
-	bool		is_empty = filter->nruns == 0;
-	int32_t		oldest = is_empty ? FAV_NO_PERIOD : fav_run_period(filter, filter->nruns - 1);
-	uint32_t	i;
-
-	for (i = 0; i < filter->nslices; i++, is_empty = false)
-		if (is_empty || filter->slices[i].first < oldest)
-			oldest = filter->slices[i].first;
-	return oldest;
-}
-
-void
-fav_forget(FavFilter *filter, int32_t now)
-{
-	uint32_t	kept = 0;
-	uint32_t	i;
-
-	if (!fav_is_dated(filter) || now <= filter->newest)
-		return;
-	filter->newest = now;
-	while (filter->nruns > 0 &&
-		   fav_is_too_old(filter, fav_run_period(filter, filter->nruns - 1), now))
-		filter->nrecent -= fav_run_count(filter, --filter->nruns);
-	for (i = 0; i < filter->nslices; i++)
-	{
-		if (fav_is_too_old(filter, filter->slices[i].last, now))
-			fav_count_out(filter, filter->slices[i].elements);
-		else
-			filter->slices[kept++] = filter->slices[i];
-	}
-	filter->nslices = kept;
-	if (kept == 0)
-		filter->elements = 0;
-}
-
 /* Drop the tombstones that no slice reports, and count them; `list` has memory for all. */
 static uint32_t
 sweep_tombstones(FavEditor *editor, uint8_t *list)

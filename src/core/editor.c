@@ -10,7 +10,6 @@
  * own, not x's.  If two slices report y, its home is unknown, and y gets a tombstone
  * instead.  docs/internals/ALGORITHM.md has the long form.
  */
-#include "dated.h"
 #include "editor.h"
 
 /* The number of removals that are prefetched ahead. */

@@ -124,20 +124,4 @@ extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
 /* Drop slice i. */
 extern void fav_editor_drop_slice(FavEditor *editor, uint32_t i);
 
-/*
- * The number of elements in the slices changes when an element becomes visible in them or
- * ceases to be.  It is an estimate: adding a false positive counts as adding an element again.
- */
-static inline void
-fav_count_in(FavFilter *filter)
-{
-	filter->elements += filter->elements < FAV_MAX_ELEMENTS;
-}
-
-static inline void
-fav_count_out(FavFilter *filter, uint64_t count)
-{
-	filter->elements -= filter->elements < count ? filter->elements : count;
-}
-
 #endif							/* FAV_EDITOR_H */

@@ -16,7 +16,7 @@
  */
 #include <math.h>
 
-#include "dated.h"
+#include "editor.h"
 #include "sizing.h"
 
 /* A slice of up to this many blocks is small. */

@@ -205,9 +205,9 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
-			size_t		at = (size_t) lane * FAV_LANE_BYTES + 8 * word;
+			uint64_t	bits = fav_load64(block + (size_t) lane * FAV_LANE_BYTES + 8 * word);
 
-			fill[word] = (double) fav_popcount(block + at, 8) / FAV_WORD_BITS;
+			fill[word] = (double) fav_popcount64(bits) / FAV_WORD_BITS;
 			whole *= fill[word];
 		}
 		for (word = 0; word < FAV_LANE_WORDS; word++)
@@ -279,14 +279,6 @@ fav_popcount(const uint8_t *bytes, size_t length)
 	size_t		at;
 
 	for (at = 0; at + 8 <= length; at += 8)
-	{
-		/* compilers call a slow function where they may not use the instruction */
-		uint64_t	word = fav_load64(bytes + at);
-
-		word -= word >> 1 & UINT64_C(0x5555555555555555);
-		word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
-		word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-		count += word * UINT64_C(0x0101010101010101) >> 56;
-	}
+		count += fav_popcount64(fav_load64(bytes + at));
 	return count;
 }

@@ -46,6 +46,17 @@ fav_recent_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 	return fav_kernels.list_contains(list, count, hash);
 }
 
+/* Does the filter have a tombstone for this hash?  The tombstones must be loaded. */
+static inline bool
+fav_has_tombstone(const FavFilter *filter, uint64_t hash)
+{
+	if (filter->ntombstones == 0)
+		return false;
+	if (fav_tombstones_are_sorted(filter))
+		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
+	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
+}
+
 /*
  * The last slice that reports the hash: all bits of the hash are set in it.  The last slices
  * of a chain are the largest, so they are probed first.
@@ -134,6 +145,16 @@ fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_
  */
 extern uint64_t fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
 								uint8_t *blocks);
+
+/* Bits set in a word.  Compilers call a slow function where they may not use the instruction. */
+static inline uint32_t
+fav_popcount64(uint64_t word)
+{
+	word -= word >> 1 & UINT64_C(0x5555555555555555);
+	word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+	word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return (uint32_t) (word * UINT64_C(0x0101010101010101) >> 56);
+}
 
 /* Bits set in `length` bytes, a multiple of 8. */
 extern uint64_t fav_popcount(const uint8_t *bytes, size_t length);

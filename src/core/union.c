@@ -12,7 +12,7 @@
  * A second editor does all this and replaces the first at the end, so that a failure leaves
  * nothing half done.
  */
-#include "dated.h"
+#include "editor.h"
 #include "sizing.h"
 
 /* The number of elements that both slices have, estimated from the bits of their union. */
