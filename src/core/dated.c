@@ -78,9 +78,9 @@ fav_editor_expire(FavEditor *editor, int32_t now)
 		FavStatus	status = fav_tombstones_merge(editor);
 
 		if (status == FAV_OK)
-			list = fav_alloc(8 * (size_t) filter->ntombstones);
-		if (status != FAV_OK || list == NULL)
-			return status != FAV_OK ? status : FAV_NO_MEMORY;
+			status = fav_new_list(filter->ntombstones, &list);
+		if (status != FAV_OK)
+			return status;
 	}
 	filter->newest = now;
 	fav_editor_drop_recent(editor, filter->nrecent - nrecent, nrecent);
@@ -114,32 +114,5 @@ fav_editor_advance(FavEditor *editor, int32_t now)
 		editor->filter.newest = now;
 		editor->changed = true;
 	}
-	return status;
-}
-
-FavStatus
-fav_editor_add_at(FavEditor *editor, uint64_t hash, int32_t period)
-{
-	FavFilter  *filter = &editor->filter;
-	FavStatus	status;
-
-	if (!fav_is_dated(filter))
-		return fav_editor_put_recent(editor, hash, 0);
-	status = fav_editor_advance(editor, period);
-	if (status != FAV_OK)
-		return status;
-	if (fav_is_too_old(filter, period, filter->newest))
-		return FAV_OK;
-	return fav_editor_put_recent(editor, hash, period);
-}
-
-FavStatus
-fav_editor_add_many_at(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
-{
-	FavStatus	status = FAV_OK;
-	size_t		i;
-
-	for (i = 0; i < count && status == FAV_OK; i++)
-		status = fav_editor_add_at(editor, hashes[i], period);
 	return status;
 }

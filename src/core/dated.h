@@ -27,15 +27,4 @@ extern FavStatus fav_editor_expire(FavEditor *editor, int32_t now);
 /* The same, and the filter remembers that it is `now`, even if nothing is too old. */
 extern FavStatus fav_editor_advance(FavEditor *editor, int32_t now);
 
-/*
- * Add an element in a period, which must not be FAV_NO_PERIOD.  A new period makes the filter
- * forget.  An element of an earlier period keeps that, unless it has a later one already.  If it
- * would be forgotten by now, nothing happens.
- *
- * A filter that is not dated ignores the period.
- */
-extern FavStatus fav_editor_add_at(FavEditor *editor, uint64_t hash, int32_t period);
-extern FavStatus fav_editor_add_many_at(FavEditor *editor, const uint64_t *hashes, size_t count,
-										int32_t period);
-
 #endif							/* FAV_DATED_H */

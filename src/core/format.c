@@ -280,14 +280,14 @@ fav_copy(uint8_t *to, const uint8_t *from, size_t size)
 }
 
 void
-fav_zero(uint8_t *to, size_t size)
+fav_fill(uint8_t *to, uint8_t byte, size_t size)
 {
 	for (; size > PAUSE_BYTES; to += PAUSE_BYTES, size -= PAUSE_BYTES)
 	{
-		memset(to, 0, PAUSE_BYTES);
+		memset(to, byte, PAUSE_BYTES);
 		fav_pause();
 	}
-	memset(to, 0, size);
+	memset(to, byte, size);
 }
 
 static FavStatus

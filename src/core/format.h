@@ -384,6 +384,16 @@ fav_slice_span(const FavFilter *filter, uint32_t i)
 	return fav_span(filter, filter->slices[i].last);
 }
 
+/* Is one of the first `count` slices of this span? */
+static inline bool
+fav_has_span(const FavFilter *filter, uint32_t count, int64_t span)
+{
+	while (count-- > 0)
+		if (fav_slice_span(filter, count) == span)
+			return true;
+	return false;
+}
+
 /* How many spans may be alive at once: those that `keep` + 1 periods in a row can touch. */
 static inline uint32_t
 fav_max_spans(uint32_t keep)
@@ -533,9 +543,9 @@ extern void fav_pause(void);
 #define FAV_PAUSE_BLOCKS	2048
 #define FAV_PAUSE_HASHES	8192
 
-/* memcpy and a memset to zero, with pauses. */
+/* memcpy and memset with pauses.  The source of nothing may be NULL. */
 extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
-extern void fav_zero(uint8_t *to, size_t size);
+extern void fav_fill(uint8_t *to, uint8_t byte, size_t size);
 
 /* The size of a filter as a value. */
 extern uint64_t fav_size(const FavFilter *filter);

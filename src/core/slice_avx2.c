@@ -88,10 +88,13 @@ has_other_groups(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_
 {
 	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (fav_probe_next(&probe); probe.left > 0; fav_probe_next(&probe))
+	while (probe.left > FAV_LANE_WORDS)
+	{
+		fav_probe_next(&probe);
 		if (!_mm256_testc_si256(load(block + (size_t) probe.lane * FAV_LANE_BYTES),
 								group_bits(probe.product, probe.left)))
 			return false;
+	}
 	return true;
 }
 
