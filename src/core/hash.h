@@ -80,9 +80,10 @@ fav_hash_block(uint64_t hash, uint32_t nblocks)
 /*
  * The bits of an element within its block, group after group:
  *
- *		FavProbe probe;
- *		for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+ *		FavProbe probe = fav_probe_first(hash, region_size, k);
+ *		do
  *			fav_probe_masks(&probe, masks);
+ *		while (fav_probe_next(&probe));
  *
  * masks are the bits wanted in the four words of the lane.
  */
@@ -100,13 +101,12 @@ typedef struct FavProbe
 static inline uint64_t
 fav_probe_product(uint64_t hash, uint32_t group)
 {
-	/* the first words of the fraction of pi, made odd; the last is never used */
-	static const uint64_t factors[FAV_MAX_K / FAV_LANE_WORDS + 1] = {
+	/* the first words of the fraction of pi, made odd */
+	static const uint64_t factors[FAV_MAX_K / FAV_LANE_WORDS] = {
 		UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707345),
 		UINT64_C(0xa4093822299f31d1), UINT64_C(0x082efa98ec4e6c89),
 		UINT64_C(0x452821e638d01377), UINT64_C(0xbe5466cf34e90c6d),
-		UINT64_C(0xc0ac29b7c97c50dd), UINT64_C(0x3f84d5b5b5470917),
-		UINT64_C(0x9216d5d98979fb1b)
+		UINT64_C(0xc0ac29b7c97c50dd), UINT64_C(0x3f84d5b5b5470917)
 	};
 
 	return hash * factors[group];
@@ -152,14 +152,17 @@ fav_probe_first(uint64_t hash, uint32_t region_size, uint32_t k)
 	return probe;
 }
 
-static inline void
+static inline bool
 fav_probe_next(FavProbe *probe)
 {
+	if (probe->left <= FAV_LANE_WORDS)
+		return false;
+	probe->left -= FAV_LANE_WORDS;
 	probe->product = fav_probe_product(probe->hash, ++probe->group);
 	probe->lane += probe->stride;
 	if (probe->lane >= probe->region_size)
 		probe->lane -= probe->region_size;
-	probe->left = probe->left < FAV_LANE_WORDS ? 0 : probe->left - FAV_LANE_WORDS;
+	return true;
 }
 
 /* The bits of this group. */

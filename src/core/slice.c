@@ -32,9 +32,9 @@ list_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 bool
 fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
-	FavProbe	probe;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+	do
 	{
 		const uint8_t *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
@@ -46,7 +46,7 @@ fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint6
 			missing |= masks[word] & ~fav_load64(lane + 8 * word);
 		if (missing != 0)
 			return false;
-	}
+	} while (fav_probe_next(&probe));
 	return true;
 }
 
@@ -73,9 +73,9 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
 	uint8_t    *tracker = tracker_of(block, region_size);
 	uint32_t	added = 0;
-	FavProbe	probe;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
@@ -90,7 +90,7 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 			fav_store64(lane + 8 * word, old | masks[word]);
 			added += (masks[word] & ~old) != 0;
 		}
-	}
+	} while (fav_probe_next(&probe));
 	return added;
 }
 
@@ -105,10 +105,10 @@ block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, ui
 	uint8_t		before[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
 	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
 	uint32_t	cleared = 0;
-	FavProbe	probe;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
 	memcpy(before, block, data_bytes);
-	for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
@@ -123,7 +123,7 @@ block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, ui
 			fav_store64(lane + 8 * word, old & ~own);
 			cleared += own != 0;
 		}
-	}
+	} while (fav_probe_next(&probe));
 	if (cleared >= least)
 		return cleared;
 	memcpy(block, before, data_bytes);
@@ -162,10 +162,9 @@ fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint
 {
 	uint8_t    *tracker = tracker_of(blocks + fav_slice_block_offset(slice, region_size, hash),
 									 region_size);
-	FavProbe	probe;
+	FavProbe	probe = fav_probe_first(hash, region_size, slice->k);
 
-	for (probe = fav_probe_first(hash, region_size, slice->k); probe.left > 0;
-		 fav_probe_next(&probe))
+	do
 	{
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
@@ -173,7 +172,7 @@ fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint
 		fav_probe_masks(&probe, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | masks[word]);
-	}
+	} while (fav_probe_next(&probe));
 }
 
 /*
@@ -258,9 +257,11 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 			fav_pause();
 		for (at = 0; at < block_bytes; at += 8)
 			fav_store64(merged + at, fav_load64(in_a + at) | fav_load64(in_b + at));
-		bits_set += fav_popcount(merged, data_bytes);
 		if (blocks == NULL)
+		{
+			bits_set += fav_popcount(merged, data_bytes);
 			continue;
+		}
 		for (at = 0; at < data_bytes; at += 8)
 		{
 			uint8_t    *column = tracker_of(merged, region_size) + at % FAV_LANE_BYTES;

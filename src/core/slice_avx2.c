@@ -88,13 +88,10 @@ has_other_groups(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_
 {
 	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	while (probe.left > FAV_LANE_WORDS)
-	{
-		fav_probe_next(&probe);
+	while (fav_probe_next(&probe))
 		if (!_mm256_testc_si256(load(block + (size_t) probe.lane * FAV_LANE_BYTES),
 								group_bits(probe.product, probe.left)))
 			return false;
-	}
 	return true;
 }
 
@@ -125,9 +122,9 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 	uint8_t    *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
 	__m256i		marked = load(tracker);
 	uint32_t	added = 0;
-	FavProbe	probe;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		__m256i		bits = group_bits(probe.product, probe.left);
@@ -136,7 +133,7 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 		marked = _mm256_or_si256(marked, _mm256_and_si256(old, bits));
 		store(lane, _mm256_or_si256(old, bits));
 		added += nonzero_words(_mm256_andnot_si256(old, bits));
-	}
+	} while (fav_probe_next(&probe));
 	store(tracker, marked);
 	return added;
 }
@@ -145,13 +142,13 @@ AVX2 static uint32_t
 block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	__m256i		marked = load(block + (size_t) region_size * FAV_LANE_BYTES);
-	FavProbe	probe;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 	uint8_t    *lanes[FAV_MAX_K / FAV_LANE_WORDS];
 	__m256i		own[FAV_MAX_K / FAV_LANE_WORDS];
 	uint32_t	ngroups = 0;
 	uint32_t	cleared = 0;
 
-	for (probe = fav_probe_first(hash, region_size, k); probe.left > 0; fav_probe_next(&probe))
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		__m256i		old = load(lane);
@@ -161,7 +158,7 @@ block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, ui
 		own[ngroups] = _mm256_andnot_si256(marked, _mm256_and_si256(old, bits));
 		store(lane, _mm256_andnot_si256(own[ngroups], old));
 		cleared += nonzero_words(own[ngroups++]);
-	}
+	} while (fav_probe_next(&probe));
 	if (cleared >= least)
 		return cleared;
 	while (ngroups-- > 0)

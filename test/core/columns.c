@@ -39,14 +39,14 @@ make_element(Element *element, Scheme scheme, const FavSlice *slice, uint64_t ha
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
 
-		for (; probe.left > 0; fav_probe_next(&probe))
+		do
 		{
 			fav_probe_masks(&probe, masks);
 			for (word = 0; word < FAV_LANE_WORDS; word++)
 				if (masks[word] != 0)
 					element->bits[i++] = probe.lane * FAV_LANE_BITS + word * FAV_WORD_BITS +
 						(uint32_t) __builtin_ctzll(masks[word]);
-		}
+		} while (fav_probe_next(&probe));
 		return;
 	}
 	a = (uint32_t) (next_random(&hash) >> 32);
