@@ -12,7 +12,7 @@
  */
 #include "editor.h"
 
-/* The number of removals that are prefetched ahead. */
+/* The number of changes that are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
 /*
@@ -328,9 +328,10 @@ fav_scatter_step(size_t count)
 	return step - 1;
 }
 
-/* The cache misses of some removals overlap. */
-FavStatus
-fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+/* The cache misses of some changes overlap. */
+static FavStatus
+change_many(FavEditor *editor, const uint64_t *hashes, size_t count,
+			FavStatus (*change) (FavEditor *editor, uint64_t hash))
 {
 	FavStatus	status = FAV_OK;
 	size_t		i;
@@ -340,18 +341,19 @@ fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 		if (i < count)
 			fav_prefetch(&editor->filter, hashes[i]);
 		if (i >= PREFETCH_DISTANCE)
-			status = fav_editor_remove(editor, hashes[i - PREFETCH_DISTANCE]);
+			status = change(editor, hashes[i - PREFETCH_DISTANCE]);
 	}
 	return status;
 }
 
 FavStatus
+fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	return change_many(editor, hashes, count, fav_editor_remove);
+}
+
+FavStatus
 fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 {
-	FavStatus	status = FAV_OK;
-	size_t		i;
-
-	for (i = 0; i < count && status == FAV_OK; i++)
-		status = fav_editor_exclude(editor, hashes[i]);
-	return status;
+	return change_many(editor, hashes, count, fav_editor_exclude);
 }
