@@ -243,6 +243,7 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 {
 	size_t		block_bytes = fav_block_bytes(region_size);
 	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
+	size_t		merged_bytes = blocks == NULL ? data_bytes : block_bytes;
 	uint64_t	bits_set = 0;
 	uint32_t	i;
 
@@ -255,7 +256,7 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 
 		if (i % FAV_PAUSE_BLOCKS == 0)
 			fav_pause();
-		for (at = 0; at < block_bytes; at += 8)
+		for (at = 0; at < merged_bytes; at += 8)
 			fav_store64(merged + at, fav_load64(in_a + at) | fav_load64(in_b + at));
 		if (blocks == NULL)
 		{
