@@ -1,6 +1,6 @@
 /*
  * editor.c
- *		Changing a filter: add, remove, exclude.
+ *		Changing a filter: open, remove, exclude, finish.
  *
  * Why no element can vanish.  An element x that was added and not removed since is in recent,
  * or was flushed into a slice.  There either it was inserted, and its bits in unmarked regions

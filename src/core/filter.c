@@ -71,9 +71,10 @@ fav_measure_slice(const FavFilter *filter, uint32_t number, FavMeasure *measure)
 		for (at = block; at < tracker; at += 8)
 		{
 			uint64_t	bits = fav_load64(at);
+			uint64_t	marks = fav_load64(tracker + (at - block) % FAV_LANE_BYTES);
 
 			all_set += fav_popcount64(bits);
-			all_clean += fav_popcount64(bits & ~fav_load64(tracker + (at - block) % FAV_LANE_BYTES));
+			all_clean += fav_popcount64(bits & ~marks);
 		}
 		marked += fav_popcount(tracker, FAV_LANE_BYTES);
 		error += fav_block_error(block, region_size, slice->k);

@@ -1,6 +1,6 @@
 /*
  * flush.c
- *		Moving recent into the slices, and building a slice from all hashes.
+ *		Adding to recent, moving recent into the slices, and building a slice from all hashes.
  *
  * A hash that some slice reports is pinned there: it is an earlier add or a false positive.
  * Any other is inserted into the slice with the largest share of free bits.

@@ -266,8 +266,9 @@ fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint
 		for (at = 0; at < data_bytes; at += 8)
 		{
 			uint8_t    *column = tracker_of(merged, region_size) + at % FAV_LANE_BYTES;
+			uint64_t	collided = fav_load64(in_a + at) & fav_load64(in_b + at);
 
-			fav_store64(column, fav_load64(column) | (fav_load64(in_a + at) & fav_load64(in_b + at)));
+			fav_store64(column, fav_load64(column) | collided);
 		}
 		memcpy(blocks + i * block_bytes, merged, block_bytes);
 	}
