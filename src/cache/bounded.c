@@ -276,7 +276,7 @@ make_table(FavBoundedEditor *editor)
 
 	if (allocate(&table, fav_bounded_nbuckets(table.set.params.capacity)) != FAV_OK)
 		return FAV_NO_MEMORY;
-	fav_zero(own_entries(&table), (size_t) table.set.nbuckets * FAV_BUCKET_BYTES);
+	fav_fill(own_entries(&table), 0, (size_t) table.set.nbuckets * FAV_BUCKET_BYTES);
 	table.set.used = 0;
 	for (i = editor->set.used; i-- > 0;)
 		add_to_bucket(&table, fav_load64(editor->set.entries + 8 * i));

@@ -18,57 +18,6 @@
  */
 #include "dated.h"
 
-void
-fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT])
-{
-	uint32_t	at = 0;
-	uint32_t	run;
-	uint32_t	i;
-
-	for (run = 0; run < filter->nruns; run++)
-		for (i = fav_run_count(filter, run); i > 0; i--)
-			periods[at++] = fav_run_period(filter, run);
-	while (at < filter->nrecent)
-		periods[at++] = 0;
-}
-
-int32_t
-fav_oldest(const FavFilter *filter)
-{
-	bool		is_empty = filter->nruns == 0;
-	int32_t		oldest = is_empty ? FAV_NO_PERIOD : fav_run_period(filter, filter->nruns - 1);
-	uint32_t	i;
-
-	for (i = 0; i < filter->nslices; i++, is_empty = false)
-		if (is_empty || filter->slices[i].first < oldest)
-			oldest = filter->slices[i].first;
-	return oldest;
-}
-
-void
-fav_forget(FavFilter *filter, int32_t now)
-{
-	uint32_t	kept = 0;
-	uint32_t	i;
-
-	if (!fav_is_dated(filter) || now <= filter->newest)
-		return;
-	filter->newest = now;
-	while (filter->nruns > 0 &&
-		   fav_is_too_old(filter, fav_run_period(filter, filter->nruns - 1), now))
-		filter->nrecent -= fav_run_count(filter, --filter->nruns);
-	for (i = 0; i < filter->nslices; i++)
-	{
-		if (fav_is_too_old(filter, filter->slices[i].last, now))
-			fav_count_out(filter, filter->slices[i].elements);
-		else
-			filter->slices[kept++] = filter->slices[i];
-	}
-	filter->nslices = kept;
-	if (kept == 0)
-		filter->elements = 0;
-}
-
 /* Drop the tombstones that no slice reports, and count them; `list` has memory for all. */
 static uint32_t
 sweep_tombstones(FavEditor *editor, uint8_t *list)
@@ -129,9 +78,9 @@ fav_editor_expire(FavEditor *editor, int32_t now)
 		FavStatus	status = fav_tombstones_merge(editor);
 
 		if (status == FAV_OK)
-			list = fav_alloc(8 * (size_t) filter->ntombstones);
-		if (status != FAV_OK || list == NULL)
-			return status != FAV_OK ? status : FAV_NO_MEMORY;
+			status = fav_new_list(filter->ntombstones, &list);
+		if (status != FAV_OK)
+			return status;
 	}
 	filter->newest = now;
 	fav_editor_drop_recent(editor, filter->nrecent - nrecent, nrecent);
@@ -165,32 +114,5 @@ fav_editor_advance(FavEditor *editor, int32_t now)
 		editor->filter.newest = now;
 		editor->changed = true;
 	}
-	return status;
-}
-
-FavStatus
-fav_editor_add_at(FavEditor *editor, uint64_t hash, int32_t period)
-{
-	FavFilter  *filter = &editor->filter;
-	FavStatus	status;
-
-	if (!fav_is_dated(filter))
-		return fav_editor_put_recent(editor, hash, 0);
-	status = fav_editor_advance(editor, period);
-	if (status != FAV_OK)
-		return status;
-	if (fav_is_too_old(filter, period, filter->newest))
-		return FAV_OK;
-	return fav_editor_put_recent(editor, hash, period);
-}
-
-FavStatus
-fav_editor_add_many_at(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
-{
-	FavStatus	status = FAV_OK;
-	size_t		i;
-
-	for (i = 0; i < count && status == FAV_OK; i++)
-		status = fav_editor_add_at(editor, hashes[i], period);
 	return status;
 }

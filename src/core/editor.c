@@ -1,6 +1,6 @@
 /*
  * editor.c
- *		Changing a filter: add, remove, exclude.
+ *		Changing a filter: open, remove, exclude, finish.
  *
  * Why no element can vanish.  An element x that was added and not removed since is in recent,
  * or was flushed into a slice.  There either it was inserted, and its bits in unmarked regions
@@ -10,10 +10,9 @@
  * own, not x's.  If two slices report y, its home is unknown, and y gets a tombstone
  * instead.  docs/internals/ALGORITHM.md has the long form.
  */
-#include "dated.h"
 #include "editor.h"
 
-/* The number of removals that are prefetched ahead. */
+/* The number of changes that are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
 /*
@@ -39,12 +38,11 @@ fav_editor_open(FavEditor *editor, const FavFilter *source)
 	memset(editor->own_blocks, 0, sizeof(editor->own_blocks));
 	editor->changed = false;
 	editor->recent_max = FAV_RECENT_MAX;
-	if (source->nrecent > 0)
-		memcpy(front, source->recent, 8 * source->nrecent);
+	fav_copy(front, source->recent, 8 * source->nrecent);
 	editor->filter.recent = front;
 	fav_recent_periods(source, editor->periods + FAV_RECENT_LIMIT - source->nrecent);
 	fav_recent_bits_init(&editor->recent_bits, &editor->filter);
-	fav_tombstones_open(editor);
+	fav_tombstones_open(editor, NULL);
 }
 
 void
@@ -110,27 +108,12 @@ fav_editor_own_slice(FavEditor *editor, uint32_t i)
 	return FAV_OK;
 }
 
-/*
- * Add
- */
-
 bool
 fav_editor_contains(const FavEditor *editor, uint64_t hash)
 {
 	return FAV_IS_MEMBER(fav_editor_in_recent(editor, hash),
 						 fav_slices_report(&editor->filter, hash),
 						 fav_editor_has_tombstone(editor, hash));
-}
-
-/* The position of a hash that is in recent. */
-static uint32_t
-find_recent(const FavEditor *editor, uint64_t hash)
-{
-	uint32_t	i = 0;
-
-	while (fav_load64(editor->filter.recent + 8 * i) != hash)
-		i++;
-	return i;
 }
 
 void
@@ -147,72 +130,9 @@ fav_editor_drop_recent(FavEditor *editor, uint32_t from, uint32_t count)
 	editor->changed = true;
 }
 
-/* Insert a hash into recent, which is not full: after those of later periods. */
-static void
-insert_recent(FavEditor *editor, uint64_t hash, int32_t period)
-{
-	FavFilter  *filter = &editor->filter;
-	uint32_t	front = FAV_RECENT_LIMIT - filter->nrecent;
-	uint32_t	at = front;
-
-	while (at < FAV_RECENT_LIMIT && editor->periods[at] > period)
-		at++;
-	memmove(editor->own_recent + 8 * (front - 1), editor->own_recent + 8 * front,
-			8 * (at - front));
-	memmove(editor->periods + front - 1, editor->periods + front,
-			(at - front) * sizeof(editor->periods[0]));
-	fav_store64(editor->own_recent + 8 * (at - 1), hash);
-	editor->periods[at - 1] = period;
-	filter->recent = editor->own_recent + 8 * (front - 1);
-	filter->nrecent++;
-	fav_recent_bits_add(&editor->recent_bits, hash);
-	editor->changed = true;
-}
-
-FavStatus
-fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t period)
-{
-	FavFilter  *filter = &editor->filter;
-	FavStatus	status = FAV_OK;
-
-	if (fav_editor_in_recent(editor, hash))
-	{
-		uint32_t	i = find_recent(editor, hash);
-
-		if (fav_editor_periods(editor)[i] >= period)
-			return FAV_OK;
-		fav_editor_drop_recent(editor, i, 1);
-	}
-	if (filter->nrecent >= editor->recent_max)
-		status = fav_editor_flush_span(editor);
-	if (status == FAV_OK && fav_editor_has_tombstone(editor, hash))
-	{
-		status = fav_tombstones_remove(editor, hash);
-		if (status == FAV_OK && fav_slices_report(filter, hash))
-			fav_count_in(filter);
-	}
-	if (status == FAV_OK)
-		insert_recent(editor, hash, period);
-	return status;
-}
-
-FavStatus
-fav_editor_add(FavEditor *editor, uint64_t hash)
-{
-	if (fav_is_dated(&editor->filter) && editor->filter.newest == FAV_NO_PERIOD)
-		return FAV_UNDATED;
-	return fav_editor_put_recent(editor, hash, editor->filter.newest);
-}
-
 /*
  * Remove
  */
-
-static void
-remove_recent(FavEditor *editor, uint64_t hash)
-{
-	fav_editor_drop_recent(editor, find_recent(editor, hash), 1);
-}
 
 void
 fav_editor_drop_slice(FavEditor *editor, uint32_t i)
@@ -350,7 +270,7 @@ fav_editor_remove(FavEditor *editor, uint64_t hash)
 			return status;
 	}
 	if (in_recent)
-		remove_recent(editor, hash);
+		fav_editor_drop_recent(editor, fav_list_position(filter->recent, hash), 1);
 	return FAV_OK;
 }
 
@@ -378,7 +298,7 @@ fav_editor_exclude(FavEditor *editor, uint64_t hash)
 			filter->has_excluded = true;
 	}
 	if (status == FAV_OK && fav_editor_in_recent(editor, hash))
-		remove_recent(editor, hash);
+		fav_editor_drop_recent(editor, fav_list_position(filter->recent, hash), 1);
 	return status;
 }
 
@@ -408,20 +328,10 @@ fav_scatter_step(size_t count)
 	return step - 1;
 }
 
-FavStatus
-fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count)
-{
-	FavStatus	status = FAV_OK;
-	size_t		i;
-
-	for (i = 0; i < count && status == FAV_OK; i++)
-		status = fav_editor_add(editor, hashes[i]);
-	return status;
-}
-
-/* The cache misses of some removals overlap. */
-FavStatus
-fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+/* The cache misses of some changes overlap. */
+static FavStatus
+change_many(FavEditor *editor, const uint64_t *hashes, size_t count,
+			FavStatus (*change) (FavEditor *editor, uint64_t hash))
 {
 	FavStatus	status = FAV_OK;
 	size_t		i;
@@ -431,18 +341,19 @@ fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 		if (i < count)
 			fav_prefetch(&editor->filter, hashes[i]);
 		if (i >= PREFETCH_DISTANCE)
-			status = fav_editor_remove(editor, hashes[i - PREFETCH_DISTANCE]);
+			status = change(editor, hashes[i - PREFETCH_DISTANCE]);
 	}
 	return status;
 }
 
 FavStatus
+fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	return change_many(editor, hashes, count, fav_editor_remove);
+}
+
+FavStatus
 fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count)
 {
-	FavStatus	status = FAV_OK;
-	size_t		i;
-
-	for (i = 0; i < count && status == FAV_OK; i++)
-		status = fav_editor_exclude(editor, hashes[i]);
-	return status;
+	return change_many(editor, hashes, count, fav_editor_exclude);
 }

@@ -12,7 +12,23 @@
 #define FAV_EDITOR_H
 
 #include "filter.h"
-#include "tombstones.h"
+
+/* A free slot of the hash table. */
+#define FAV_FREE_SLOT		UINT64_MAX
+
+/* The tombstones of an editor, see tombstones.c. */
+typedef struct FavTombstones
+{
+	bool		is_short;		/* the list is short_list, newest first */
+	bool		is_crowded;		/* the hash table has a long run of used slots */
+	bool		is_free_flipped;	/* the hash that looks like a free slot is flipped, too */
+	uint32_t	count;			/* of all tombstones, with the changes */
+	uint32_t	nflipped;		/* hashes that the ascending list is wrong about */
+	uint32_t	nslots;			/* home slots of the hash table; 0: there is none */
+	uint64_t   *flipped;		/* the hash table */
+	uint8_t    *own_list;		/* the list, if it was allocated for the editor */
+	uint8_t		short_list[FAV_RECENT_MAX * 8];	/* filled from its end */
+} FavTombstones;
 
 typedef struct FavEditor
 {
@@ -34,8 +50,33 @@ extern void fav_editor_close(FavEditor *editor);
 
 extern bool fav_editor_contains(const FavEditor *editor, uint64_t hash);
 
-/* Add an element: to a dated filter in its newest period, FAV_UNDATED if it has none. */
-extern FavStatus fav_editor_add(FavEditor *editor, uint64_t hash);
+/*
+ * Add elements, one after the other, until one fails: to a dated filter in its newest period,
+ * FAV_UNDATED if it has none.
+ */
+extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count);
+
+static inline FavStatus
+fav_editor_add(FavEditor *editor, uint64_t hash)
+{
+	return fav_editor_add_many(editor, &hash, 1);
+}
+
+/*
+ * Add elements in a period, which must not be FAV_NO_PERIOD.  A new period makes the filter
+ * forget.  Elements of an earlier period keep that, unless they have a later one already.  If they
+ * would be forgotten by now, nothing happens.
+ *
+ * A filter that is not dated ignores the period.
+ */
+extern FavStatus fav_editor_add_many_at(FavEditor *editor, const uint64_t *hashes, size_t count,
+										int32_t period);
+
+static inline FavStatus
+fav_editor_add_at(FavEditor *editor, uint64_t hash, int32_t period)
+{
+	return fav_editor_add_many_at(editor, &hash, 1, period);
+}
 
 /*
  * Remove an element that was added.  Removing what the filter does not contain changes
@@ -53,7 +94,6 @@ extern FavStatus fav_editor_remove(FavEditor *editor, uint64_t hash);
 extern FavStatus fav_editor_exclude(FavEditor *editor, uint64_t hash);
 
 /* One after the other, until one fails. */
-extern FavStatus fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_remove_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 extern FavStatus fav_editor_exclude_many(FavEditor *editor, const uint64_t *hashes, size_t count);
 
@@ -102,6 +142,17 @@ fav_editor_in_recent(const FavEditor *editor, uint64_t hash)
 		fav_in_recent(&editor->filter, hash);
 }
 
+/* The position of a hash that is in the list. */
+static inline uint32_t
+fav_list_position(const uint8_t *list, uint64_t hash)
+{
+	uint32_t	i = 0;
+
+	while (fav_load64(list + 8 * i) != hash)
+		i++;
+	return i;
+}
+
 /* The periods of the recent hashes, in their order. */
 static inline const int32_t *
 fav_editor_periods(const FavEditor *editor)
@@ -115,29 +166,64 @@ extern FavStatus fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t
 /* Drop this many recent hashes, beginning with the one at `from`. */
 extern void fav_editor_drop_recent(FavEditor *editor, uint32_t from, uint32_t count);
 
-/* Move the recent hashes of one span into the slices: of that which has most of them. */
-extern FavStatus fav_editor_flush_span(FavEditor *editor);
-
 /* Make slice i writable. */
 extern FavStatus fav_editor_own_slice(FavEditor *editor, uint32_t i);
 
 /* Drop slice i. */
 extern void fav_editor_drop_slice(FavEditor *editor, uint32_t i);
 
-/*
- * The number of elements in the slices changes when an element becomes visible in them or
- * ceases to be.  It is an estimate: adding a false positive counts as adding an element again.
- */
-static inline void
-fav_count_in(FavFilter *filter)
+/* Start from the tombstones of editor->filter; release all memory. */
+extern void fav_tombstones_open(FavEditor *editor, uint8_t *own_list);
+extern void fav_tombstones_close(FavEditor *editor);
+
+extern bool fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash);
+
+/* Add a tombstone, if there is none: the slices have an element less. */
+extern FavStatus fav_tombstones_add(FavEditor *editor, uint64_t hash);
+
+/* Remove a tombstone that is there. */
+extern FavStatus fav_tombstones_remove(FavEditor *editor, uint64_t hash);
+
+/* The same for an element that is added: the slices have it again if they report it. */
+static inline FavStatus
+fav_editor_revive(FavEditor *editor, uint64_t hash)
 {
-	filter->elements += filter->elements < FAV_MAX_ELEMENTS;
+	FavStatus	status = fav_tombstones_remove(editor, hash);
+
+	if (status == FAV_OK && fav_slices_report(&editor->filter, hash))
+		fav_count_in(&editor->filter);
+	return status;
 }
 
-static inline void
-fav_count_out(FavFilter *filter, uint64_t count)
+/* Replace all tombstones by `list`: ascending, from fav_alloc(), and the editor's from now on. */
+extern void fav_tombstones_replace(FavEditor *editor, uint8_t *list, uint32_t count);
+
+/* The editor was copied to another place, after a union made all its lists. */
+extern void fav_tombstones_moved(FavEditor *editor);
+
+/* Reorder the list if the number of slices requires it. */
+extern void fav_tombstones_reorder(FavEditor *editor);
+
+/* Merge all changes into the list of editor->filter. */
+extern FavStatus fav_tombstones_merge(FavEditor *editor);
+
+/* Memory for a list of hashes. */
+extern FavStatus fav_new_list(uint64_t count, uint8_t **list);
+
+/* Up to three ascending lists as one.  Begins as zeros. */
+typedef struct FavMerge
 {
-	filter->elements -= filter->elements < count ? filter->elements : count;
-}
+	uint32_t	nlists;
+	uint32_t	npassed;
+	const uint8_t *at[3];		/* what is left of each list */
+	const uint8_t *end[3];
+	uint8_t		copies[3][FAV_RECENT_MAX * 8];	/* of short lists, sorted */
+} FavMerge;
+
+/* The next list: the tombstones of a filter. */
+extern void fav_merge_tombstones(FavMerge *merge, const FavFilter *filter);
+
+/* The next hash.  Returns which lists have it, as bits; 0 at the end. */
+extern uint32_t fav_merge_next(FavMerge *merge, uint64_t *hash);
 
 #endif							/* FAV_EDITOR_H */

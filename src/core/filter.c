@@ -19,16 +19,6 @@
 /* The number of probes that are prefetched ahead. */
 #define PREFETCH_DISTANCE	16
 
-bool
-fav_has_tombstone(const FavFilter *filter, uint64_t hash)
-{
-	if (filter->ntombstones == 0)
-		return false;
-	if (fav_tombstones_are_sorted(filter))
-		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
-	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
-}
-
 void
 fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter)
 {
@@ -59,19 +49,6 @@ fav_matcher_contains_many(const FavMatcher *matcher, const uint64_t *hashes, siz
  * What a filter says about itself
  */
 
-/* Bits set in a lane, and of these the ones in unmarked regions. */
-static void
-count_lane(const uint8_t *lane, const uint8_t *tracker, uint64_t *set, uint64_t *clean)
-{
-	uint8_t		unmarked[FAV_LANE_BYTES];
-	size_t		at;
-
-	for (at = 0; at < FAV_LANE_BYTES; at += 8)
-		fav_store64(&unmarked[at], fav_load64(lane + at) & ~fav_load64(tracker + at));
-	*set = fav_popcount(lane, FAV_LANE_BYTES);
-	*clean = fav_popcount(unmarked, FAV_LANE_BYTES);
-}
-
 void
 fav_measure_slice(const FavFilter *filter, uint32_t number, FavMeasure *measure)
 {
@@ -82,23 +59,22 @@ fav_measure_slice(const FavFilter *filter, uint32_t number, FavMeasure *measure)
 	uint64_t	marked = 0;
 	double		error = 0.0;
 	uint32_t	i;
-	uint32_t	lane;
 
 	for (i = 0; i < slice->nblocks; i++)
 	{
 		const uint8_t *block = slice->blocks + i * fav_block_bytes(region_size);
 		const uint8_t *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
+		const uint8_t *at;
 
 		if (i % FAV_PAUSE_BLOCKS == 0)
 			fav_pause();
-		for (lane = 0; lane < region_size; lane++)
+		for (at = block; at < tracker; at += 8)
 		{
-			uint64_t	set;
-			uint64_t	clean;
+			uint64_t	bits = fav_load64(at);
+			uint64_t	marks = fav_load64(tracker + (at - block) % FAV_LANE_BYTES);
 
-			count_lane(block + (size_t) lane * FAV_LANE_BYTES, tracker, &set, &clean);
-			all_set += set;
-			all_clean += clean;
+			all_set += fav_popcount64(bits);
+			all_clean += fav_popcount64(bits & ~marks);
 		}
 		marked += fav_popcount(tracker, FAV_LANE_BYTES);
 		error += fav_block_error(block, region_size, slice->k);
@@ -156,6 +132,57 @@ fav_count(const FavFilter *filter)
 		if (!fav_slices_report(filter, fav_load64(filter->recent + 8 * i)))
 			count++;
 	return count;
+}
+
+void
+fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT])
+{
+	uint32_t	at = 0;
+	uint32_t	run;
+	uint32_t	i;
+
+	for (run = 0; run < filter->nruns; run++)
+		for (i = fav_run_count(filter, run); i > 0; i--)
+			periods[at++] = fav_run_period(filter, run);
+	while (at < filter->nrecent)
+		periods[at++] = 0;
+}
+
+int32_t
+fav_oldest(const FavFilter *filter)
+{
+	bool		is_empty = filter->nruns == 0;
+	int32_t		oldest = is_empty ? FAV_NO_PERIOD : fav_run_period(filter, filter->nruns - 1);
+	uint32_t	i;
+
+	for (i = 0; i < filter->nslices; i++, is_empty = false)
+		if (is_empty || filter->slices[i].first < oldest)
+			oldest = filter->slices[i].first;
+	return oldest;
+}
+
+void
+fav_forget(FavFilter *filter, int32_t now)
+{
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	if (!fav_is_dated(filter) || now <= filter->newest)
+		return;
+	filter->newest = now;
+	while (filter->nruns > 0 &&
+		   fav_is_too_old(filter, fav_run_period(filter, filter->nruns - 1), now))
+		filter->nrecent -= fav_run_count(filter, --filter->nruns);
+	for (i = 0; i < filter->nslices; i++)
+	{
+		if (fav_is_too_old(filter, filter->slices[i].last, now))
+			fav_count_out(filter, filter->slices[i].elements);
+		else
+			filter->slices[kept++] = filter->slices[i];
+	}
+	filter->nslices = kept;
+	if (kept == 0)
+		filter->elements = 0;
 }
 
 /* The size of a filter built now, from as many elements and these parameters. */

@@ -37,9 +37,6 @@ fav_slices_report(const FavFilter *filter, uint64_t hash)
 		FAV_NO_SLICE;
 }
 
-/* Does the filter have a tombstone for this hash?  The tombstones must be loaded. */
-extern bool fav_has_tombstone(const FavFilter *filter, uint64_t hash);
-
 static inline bool
 fav_contains(const FavFilter *filter, uint64_t hash)
 {
@@ -71,9 +68,7 @@ fav_recent_bits_may_contain(const FavRecentBits *bits, uint64_t hash)
 extern void fav_recent_bits_init(FavRecentBits *bits, const FavFilter *filter);
 
 /* Prefetch what a probe looks at first, in all slices. */
-#if defined(__GNUC__)
 __attribute__((always_inline))
-#endif
 static inline void
 fav_prefetch(const FavFilter *filter, uint64_t hash)
 {
@@ -137,6 +132,18 @@ extern void fav_measure(const FavFilter *filter, FavMeasure *measure);
 
 /* The number of elements: exact without slices, an estimate with them. */
 extern uint64_t fav_count(const FavFilter *filter);
+
+/* The periods of the recent hashes, in their order. */
+extern void fav_recent_periods(const FavFilter *filter, int32_t periods[FAV_RECENT_LIMIT]);
+
+/* The oldest period of an element, or FAV_NO_PERIOD. */
+extern int32_t fav_oldest(const FavFilter *filter);
+
+/*
+ * Leave out what is forgotten in period `now`, for a reader.  The slices that remain keep their
+ * order.
+ */
+extern void fav_forget(FavFilter *filter, int32_t now);
 
 /* Size relative to that of a fresh filter with the same elements. */
 extern double fav_bloat(const FavFilter *filter);

@@ -1,6 +1,6 @@
 /*
  * flush.c
- *		Moving recent into the slices, and building a slice from all hashes.
+ *		Adding to recent, moving recent into the slices, and building a slice from all hashes.
  *
  * A hash that some slice reports is pinned there: it is an earlier add or a false positive.
  * Any other is inserted into the slice with the largest share of free bits.
@@ -212,17 +212,12 @@ dated_error(const FavFilter *filter, bool is_first)
 	double		first = fav_first_error(filter->params.error_rate, filter->params.keep);
 	double		left = filter->params.error_rate - first * fav_max_spans(filter->params.keep);
 	uint32_t	i;
-	uint32_t	j;
 
 	if (is_first)
 		return first;
 	for (i = 0; i < filter->nslices; i++)
-	{
-		for (j = 0; j < i && fav_slice_span(filter, j) != fav_slice_span(filter, i);)
-			j++;
-		if (j == i)
+		if (!fav_has_span(filter, i, fav_slice_span(filter, i)))
 			left -= excess_error(filter, fav_slice_span(filter, i), first);
-	}
 
 	/* only unions and forged values leave next to nothing */
 	left *= NEXT_ERROR_SHARE;
@@ -320,21 +315,16 @@ size_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *s
 	return FAV_OK;
 }
 
-/* An empty slice for a span, in memory of its own. */
+/* Memory for a slice whose geometry is known, without elements. */
 static FavStatus
-make_next_slice(const FavFilter *filter, int64_t span, size_t count, FavSlice *slice,
-				uint8_t **blocks)
+alloc_blocks(FavSlice *slice, uint32_t region_size, uint8_t **blocks)
 {
-	FavStatus	status = size_next_slice(filter, span, count, slice);
-	size_t		size;
+	size_t		size = fav_slice_bytes(slice, region_size);
 
-	if (status != FAV_OK)
-		return status;
-	size = fav_slice_bytes(slice, filter->params.region_size);
 	*blocks = fav_alloc(size);
 	if (*blocks == NULL)
 		return FAV_NO_MEMORY;
-	fav_zero(*blocks, size);
+	fav_fill(*blocks, 0, size);
 	slice->blocks = *blocks;
 	slice->bits_set = 0;
 	slice->offset = 0;
@@ -423,17 +413,6 @@ place(FavEditor *editor, Gauge *gauges, FavSlice *spare, uint8_t **spare_blocks,
 	}
 }
 
-static bool
-has_slice(const FavFilter *filter, int64_t span)
-{
-	uint32_t	i = filter->nslices;
-
-	while (i-- > 0)
-		if (fav_slice_span(filter, i) == span)
-			return true;
-	return false;
-}
-
 /* The first span after this one that has a slice; this one if there is none. */
 static int64_t
 next_span(const FavFilter *filter, int64_t span)
@@ -479,10 +458,14 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 		/* better forget late elements too late than have no slice left for new ones */
 		if (filter->nslices >= SLICES_FOR_LATE && next_span(filter, span) != span)
 			return flush_some(editor, next_span(filter, span), from, count);
-		status = filter->nslices >= SLICES_FOR_SPANS && has_slice(filter, span) ? FAV_OK :
-			make_next_slice(filter, span, count, &spare, &spare_blocks);
-		if (status != FAV_OK)
-			return status;
+		if (filter->nslices < SLICES_FOR_SPANS || !fav_has_span(filter, filter->nslices, span))
+		{
+			status = size_next_slice(filter, span, count, &spare);
+			if (status == FAV_OK)
+				status = alloc_blocks(&spare, filter->params.region_size, &spare_blocks);
+			if (status != FAV_OK)
+				return status;
+		}
 	}
 
 	/* the oldest hash goes first; all that can fail came before */
@@ -498,8 +481,9 @@ flush_some(FavEditor *editor, int64_t span, uint32_t from, uint32_t count)
 	return FAV_OK;
 }
 
-FavStatus
-fav_editor_flush_span(FavEditor *editor)
+/* Move the recent hashes of one span into the slices: of that which has most of them. */
+static FavStatus
+flush_span(FavEditor *editor)
 {
 	const FavFilter *filter = &editor->filter;
 	const int32_t *periods = fav_editor_periods(editor);
@@ -530,39 +514,93 @@ fav_editor_flush(FavEditor *editor)
 	FavStatus	status = FAV_OK;
 
 	while (editor->filter.nrecent > 0 && status == FAV_OK)
-		status = fav_editor_flush_span(editor);
+		status = flush_span(editor);
 	return status;
+}
+
+/*
+ * Add
+ */
+
+/* Insert a hash into recent, which is not full: after those of later periods. */
+static void
+insert_recent(FavEditor *editor, uint64_t hash, int32_t period)
+{
+	FavFilter  *filter = &editor->filter;
+	uint32_t	front = FAV_RECENT_LIMIT - filter->nrecent;
+	uint32_t	at = front;
+
+	while (at < FAV_RECENT_LIMIT && editor->periods[at] > period)
+		at++;
+	memmove(editor->own_recent + 8 * (front - 1), editor->own_recent + 8 * front,
+			8 * (at - front));
+	memmove(editor->periods + front - 1, editor->periods + front,
+			(at - front) * sizeof(editor->periods[0]));
+	fav_store64(editor->own_recent + 8 * (at - 1), hash);
+	editor->periods[at - 1] = period;
+	filter->recent = editor->own_recent + 8 * (front - 1);
+	filter->nrecent++;
+	fav_recent_bits_add(&editor->recent_bits, hash);
+	editor->changed = true;
+}
+
+FavStatus
+fav_editor_put_recent(FavEditor *editor, uint64_t hash, int32_t period)
+{
+	FavFilter  *filter = &editor->filter;
+	FavStatus	status = FAV_OK;
+
+	if (fav_editor_in_recent(editor, hash))
+	{
+		uint32_t	i = fav_list_position(filter->recent, hash);
+
+		if (fav_editor_periods(editor)[i] >= period)
+			return FAV_OK;
+		fav_editor_drop_recent(editor, i, 1);
+	}
+	if (filter->nrecent >= editor->recent_max)
+		status = flush_span(editor);
+	if (status == FAV_OK && fav_editor_has_tombstone(editor, hash))
+		status = fav_editor_revive(editor, hash);
+	if (status == FAV_OK)
+		insert_recent(editor, hash, period);
+	return status;
+}
+
+FavStatus
+fav_editor_add_many_at(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t period)
+{
+	FavStatus	status = FAV_OK;
+	size_t		i;
+
+	if (!fav_is_dated(&editor->filter))
+		period = 0;
+	else if (count > 0)
+		status = fav_editor_advance(editor, period);
+	if (fav_is_too_old(&editor->filter, period, editor->filter.newest))
+		return status;
+	for (i = 0; i < count && status == FAV_OK; i++)
+		status = fav_editor_put_recent(editor, hashes[i], period);
+	return status;
+}
+
+FavStatus
+fav_editor_add_many(FavEditor *editor, const uint64_t *hashes, size_t count)
+{
+	if (count > 0 && fav_is_dated(&editor->filter) && editor->filter.newest == FAV_NO_PERIOD)
+		return FAV_UNDATED;
+	return fav_editor_add_many_at(editor, hashes, count, editor->filter.newest);
 }
 
 /*
  * A filter with one slice of exactly the right size, from all its hashes
  */
 
-/* Build the slice, whose geometry is known. */
-static FavStatus
-build_slice(FavEditor *editor, const uint64_t *hashes, size_t count)
-{
-	FavSlice   *slice = &editor->filter.slices[0];
-	uint32_t	region_size = editor->filter.params.region_size;
-	size_t		size = fav_slice_bytes(slice, region_size);
-	uint8_t    *blocks = fav_alloc(size);
-
-	if (blocks == NULL)
-		return FAV_NO_MEMORY;
-	editor->own_blocks[0] = blocks;
-	fav_zero(blocks, size);
-	slice->blocks = blocks;
-	slice->bits_set = 0;
-	slice->offset = 0;
-	fav_slice_insert_many(slice, blocks, region_size, hashes, count);
-	editor->filter.nslices = 1;
-	return FAV_OK;
-}
-
 FavStatus
 fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *hashes, size_t count)
 {
 	FavFilter  *filter = &editor->filter;
+	FavSlice   *slice = &filter->slices[0];
 	FavStatus	status;
 
 	fav_editor_new(editor, params);
@@ -572,19 +610,21 @@ fav_editor_build(FavEditor *editor, const FavParams *params, const uint64_t *has
 	if (filter->params.capacity < count)
 		filter->params.capacity = count;
 	filter->elements = count;
-	status = size_next_slice(filter, 0, count, &filter->slices[0]);
+	status = size_next_slice(filter, 0, count, slice);
 	if (status == FAV_OK)
-		status = build_slice(editor, hashes, count);
-
-	/* the blocks of a small slice may be uneven by chance: some more, then */
-	while (status == FAV_OK && is_uneven(filter, 0))
+		status = alloc_blocks(slice, params->region_size, &editor->own_blocks[0]);
+	while (status == FAV_OK)
 	{
-		filter->nslices = 0;
+		fav_slice_insert_many(slice, editor->own_blocks[0], params->region_size, hashes, count);
+		if (!is_uneven(filter, 0))
+			break;
+
+		/* the blocks of a small slice may be uneven by chance: some more, then */
 		fav_free(editor->own_blocks[0]);
-		editor->own_blocks[0] = NULL;
-		fav_slice_widen(&filter->slices[0], filter->params.region_size);
-		status = build_slice(editor, hashes, count);
+		fav_slice_widen(slice, params->region_size);
+		status = alloc_blocks(slice, params->region_size, &editor->own_blocks[0]);
 	}
+	filter->nslices = status == FAV_OK;
 	fav_tombstones_reorder(editor);
 	return status;
 }

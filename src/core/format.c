@@ -5,15 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "dated.h"
-#include "filter.h"
+#include "slice.h"
 
-static FavStatus malformed(FavProblem *problem, const char *format,...)
-#if defined(__GNUC__)
-	__attribute__((cold, format(printf, 2, 3)))
-#endif
-	;
-
+__attribute__((cold, format(printf, 2, 3)))
 static FavStatus
 malformed(FavProblem *problem, const char *format,...)
 {
@@ -281,18 +275,19 @@ fav_copy(uint8_t *to, const uint8_t *from, size_t size)
 		memcpy(to, from, PAUSE_BYTES);
 		fav_pause();
 	}
-	memcpy(to, from, size);
+	if (size > 0)
+		memcpy(to, from, size);
 }
 
 void
-fav_zero(uint8_t *to, size_t size)
+fav_fill(uint8_t *to, uint8_t byte, size_t size)
 {
 	for (; size > PAUSE_BYTES; to += PAUSE_BYTES, size -= PAUSE_BYTES)
 	{
-		memset(to, 0, PAUSE_BYTES);
+		memset(to, byte, PAUSE_BYTES);
 		fav_pause();
 	}
-	memset(to, 0, size);
+	memset(to, byte, size);
 }
 
 static FavStatus
@@ -316,29 +311,27 @@ check_slice(const FavFilter *filter, uint32_t number, FavProblem *problem)
 	return FAV_OK;
 }
 
-/* The positions of two equal hashes in a short list. */
-static bool
-find_duplicate(const uint8_t *list, uint32_t count, uint32_t *first, uint32_t *second)
+/* Check a short list without order. */
+static FavStatus
+check_unique(const uint8_t *list, uint32_t count, const char *name, FavProblem *problem)
 {
-	for (*second = 1; *second < count; ++*second)
-		for (*first = 0; *first < *second; ++*first)
-			if (fav_load64(list + 8 * *first) == fav_load64(list + 8 * *second))
-				return true;
-	return false;
+	uint32_t	i;
+	uint32_t	j;
+
+	for (i = 1; i < count; i++)
+		for (j = 0; j < i; j++)
+			if (fav_load64(list + 8 * j) == fav_load64(list + 8 * i))
+				return malformed(problem, "The %s %u and %u are the same.", name, j + 1, i + 1);
+	return FAV_OK;
 }
 
 static FavStatus
 check_tombstones(const FavFilter *filter, FavProblem *problem)
 {
-	uint32_t	first;
 	uint32_t	i;
 
 	if (!fav_tombstones_are_sorted(filter))
-	{
-		if (find_duplicate(filter->tombstones, filter->ntombstones, &first, &i))
-			return malformed(problem, "The tombstones %u and %u are the same.", first + 1, i + 1);
-		return FAV_OK;
-	}
+		return check_unique(filter->tombstones, filter->ntombstones, "tombstones", problem);
 	for (i = 1; i < filter->ntombstones; i++)
 	{
 		if (i % FAV_PAUSE_HASHES == 0)
@@ -354,13 +347,11 @@ check_tombstones(const FavFilter *filter, FavProblem *problem)
 FavStatus
 fav_check(const FavFilter *filter, FavProblem *problem)
 {
-	FavStatus	status;
-	uint32_t	first;
+	FavStatus	status = check_unique(filter->recent, filter->nrecent, "recent hashes", problem);
 	uint32_t	i;
 
-	if (find_duplicate(filter->recent, filter->nrecent, &first, &i))
-		return malformed(problem, "The recent hashes %u and %u are the same.", first + 1, i + 1);
-	status = check_tombstones(filter, problem);
+	if (status == FAV_OK)
+		status = check_tombstones(filter, problem);
 	for (i = 0; i < filter->nrecent && status == FAV_OK; i++)
 		if (fav_has_tombstone(filter, fav_load64(filter->recent + 8 * i)))
 			return malformed(problem, "The recent hash %u also has a tombstone.", i + 1);
@@ -423,12 +414,9 @@ fav_write_head(const FavFilter *filter, uint8_t *out)
 		out[FAV_AT_NRUNS] = (uint8_t) filter->nruns;
 		fav_store32(out + FAV_AT_KEEP, filter->params.keep);
 		fav_store32(out + FAV_AT_NEWEST, (uint32_t) filter->newest);
-		if (filter->nruns > 0)
-			memcpy(out + FAV_DATED_FRONT_SIZE, filter->runs,
-				   (size_t) filter->nruns * FAV_RUN_SIZE);
+		fav_copy(out + FAV_DATED_FRONT_SIZE, filter->runs, (size_t) filter->nruns * FAV_RUN_SIZE);
 	}
-	if (filter->nrecent > 0)
-		memcpy(out + fav_recent_offset(filter), filter->recent, (size_t) filter->nrecent * 8);
+	fav_copy(out + fav_recent_offset(filter), filter->recent, (size_t) filter->nrecent * 8);
 
 	at = out + fav_params_offset(filter);
 	fav_store32(at + FAV_PARAMS_AT_NTOMBSTONES, filter->ntombstones);
@@ -455,6 +443,5 @@ fav_write(const FavFilter *filter, uint8_t *out)
 		fav_copy(at, filter->slices[i].blocks, length);
 		at += length;
 	}
-	if (filter->ntombstones > 0)
-		fav_copy(at, filter->tombstones, (size_t) filter->ntombstones * 8);
+	fav_copy(at, filter->tombstones, (size_t) filter->ntombstones * 8);
 }

@@ -171,12 +171,6 @@ typedef struct FavParams
 	uint16_t	kind;			/* FavKind; may be known before there is an element */
 } FavParams;
 
-/* The defaults of fav_new(), which are also the parameters of fav_add(NULL, ...). */
-#define FAV_DEFAULT_CAPACITY	1000
-#define FAV_DEFAULT_ERROR_RATE	0.01
-#define FAV_DEFAULT_REGION_SIZE 7
-#define FAV_DEFAULT_SEED		0
-
 typedef struct FavSlice
 {
 	uint32_t	nblocks;
@@ -229,6 +223,15 @@ typedef struct FavProblem
 	char		detail[200];
 } FavProblem;
 
+/* Numbers of this machine to little endian ones and back. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define FAV_LITTLE32(value) __builtin_bswap32(value)
+#define FAV_LITTLE64(value) __builtin_bswap64(value)
+#else
+#define FAV_LITTLE32(value) (value)
+#define FAV_LITTLE64(value) (value)
+#endif
+
 static inline uint32_t
 fav_load16(const uint8_t *at)
 {
@@ -241,10 +244,7 @@ fav_load32(const uint8_t *at)
 	uint32_t	value;
 
 	memcpy(&value, at, sizeof(value));
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	value = __builtin_bswap32(value);
-#endif
-	return value;
+	return FAV_LITTLE32(value);
 }
 
 static inline uint64_t
@@ -253,10 +253,7 @@ fav_load64(const uint8_t *at)
 	uint64_t	value;
 
 	memcpy(&value, at, sizeof(value));
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	value = __builtin_bswap64(value);
-#endif
-	return value;
+	return FAV_LITTLE64(value);
 }
 
 static inline void
@@ -269,27 +266,23 @@ fav_store16(uint8_t *at, uint32_t value)
 static inline void
 fav_store32(uint8_t *at, uint32_t value)
 {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	value = __builtin_bswap32(value);
-#endif
+	value = FAV_LITTLE32(value);
 	memcpy(at, &value, sizeof(value));
 }
 
 static inline void
 fav_store64(uint8_t *at, uint64_t value)
 {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	value = __builtin_bswap64(value);
-#endif
+	value = FAV_LITTLE64(value);
 	memcpy(at, &value, sizeof(value));
 }
 
 /*
- * The position of the first hash in an ascending list that is not below `hash`.  The search
- * has no branch that depends on the hashes: half of them would be mispredicted.
+ * Is the hash in an ascending list?  The search for the first one that is not below it has no
+ * branch that depends on the hashes: half of them would be mispredicted.
  */
-static inline uint32_t
-fav_hashes_position(const uint8_t *hashes, uint32_t count, uint64_t hash)
+static inline bool
+fav_hashes_contain(const uint8_t *hashes, uint32_t count, uint64_t hash)
 {
 	const uint8_t *low = hashes;
 	uint32_t	left = count;
@@ -301,16 +294,7 @@ fav_hashes_position(const uint8_t *hashes, uint32_t count, uint64_t hash)
 		low += -(size_t) (fav_load64(low + 8 * (size_t) (half - 1)) < hash) & (8 * (size_t) half);
 		left -= half;
 	}
-	return (uint32_t) ((size_t) (low - hashes) / 8);
-}
-
-/* Is the hash in an ascending list? */
-static inline bool
-fav_hashes_contain(const uint8_t *hashes, uint32_t count, uint64_t hash)
-{
-	uint32_t	position = fav_hashes_position(hashes, count, hash);
-
-	return position < count && fav_load64(hashes + 8 * (size_t) position) == hash;
+	return (size_t) (low - hashes) < 8 * (size_t) count && fav_load64(low) == hash;
 }
 
 static inline size_t
@@ -372,6 +356,94 @@ fav_head_size(const FavFilter *filter)
 }
 
 /*
+ * Periods, see dated.h
+ */
+
+/* How many periods later than promised an element may be forgotten. */
+static inline uint32_t
+fav_delay(uint32_t keep)
+{
+	return keep < 16 ? 1 : keep / 8;
+}
+
+static inline int64_t
+fav_span(const FavFilter *filter, int32_t period)
+{
+	int64_t		width = (int64_t) fav_delay(filter->params.keep) + 1;
+
+	if (!fav_is_dated(filter))
+		return 0;
+	/* rounded down; no sum or product here exceeds 64 bits */
+	return period >= 0 ? period / width : -((-(int64_t) period + width - 1) / width);
+}
+
+/* The span of a slice. */
+static inline int64_t
+fav_slice_span(const FavFilter *filter, uint32_t i)
+{
+	return fav_span(filter, filter->slices[i].last);
+}
+
+/* Is one of the first `count` slices of this span? */
+static inline bool
+fav_has_span(const FavFilter *filter, uint32_t count, int64_t span)
+{
+	while (count-- > 0)
+		if (fav_slice_span(filter, count) == span)
+			return true;
+	return false;
+}
+
+/* How many spans may be alive at once: those that `keep` + 1 periods in a row can touch. */
+static inline uint32_t
+fav_max_spans(uint32_t keep)
+{
+	uint64_t	delay = fav_delay(keep);
+
+	return (uint32_t) ((keep + delay) / (delay + 1) + 1);
+}
+
+/* The error of the first slice of a span. */
+static inline double
+fav_first_error(double error_rate, uint32_t keep)
+{
+	return error_rate * 0.875 / fav_max_spans(keep);
+}
+
+/* Are elements that were last added in `period` forgotten in period `now`? */
+static inline bool
+fav_is_too_old(const FavFilter *filter, int32_t period, int32_t now)
+{
+	return fav_is_dated(filter) && (int64_t) period + filter->params.keep < now;
+}
+
+static inline int32_t
+fav_run_period(const FavFilter *filter, uint32_t run)
+{
+	return (int32_t) fav_load32(filter->runs + run * FAV_RUN_SIZE + FAV_RUN_AT_PERIOD);
+}
+
+static inline uint32_t
+fav_run_count(const FavFilter *filter, uint32_t run)
+{
+	return filter->runs[run * FAV_RUN_SIZE + FAV_RUN_AT_COUNT];
+}
+
+/* A slice gets an element of this period, which is of its span. */
+static inline void
+fav_widen_periods(FavSlice *slice, int32_t period)
+{
+	if (slice->first > period)
+		slice->first = period;
+	if (slice->last < period)
+		slice->last = period;
+}
+
+/*
+ * Counts and lists
+ */
+
+/*
  * The tombstones ascend, unless there are no slices and the list is short: then the newest
  * comes first.
  */
@@ -385,6 +457,22 @@ static inline bool
 fav_is_empty(const FavFilter *filter)
 {
 	return filter->nrecent == 0 && filter->nslices == 0 && filter->ntombstones == 0;
+}
+
+/*
+ * The number of elements in the slices changes when an element becomes visible in them or
+ * ceases to be.  It is an estimate: adding a false positive counts as adding an element again.
+ */
+static inline void
+fav_count_in(FavFilter *filter)
+{
+	filter->elements += filter->elements < FAV_MAX_ELEMENTS;
+}
+
+static inline void
+fav_count_out(FavFilter *filter, uint64_t count)
+{
+	filter->elements -= filter->elements < count ? filter->elements : count;
 }
 
 /* Are these bytes the short form of the empty filter? */
@@ -455,9 +543,9 @@ extern void fav_pause(void);
 #define FAV_PAUSE_BLOCKS	2048
 #define FAV_PAUSE_HASHES	8192
 
-/* memcpy and a memset to zero, with pauses. */
+/* memcpy and memset with pauses.  The source of nothing may be NULL. */
 extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
-extern void fav_zero(uint8_t *to, size_t size);
+extern void fav_fill(uint8_t *to, uint8_t byte, size_t size);
 
 /* The size of a filter as a value. */
 extern uint64_t fav_size(const FavFilter *filter);

@@ -80,9 +80,10 @@ fav_hash_block(uint64_t hash, uint32_t nblocks)
 /*
  * The bits of an element within its block, group after group:
  *
- *		FavProbe probe = fav_probe_first(hash, region_size);
- *		for (left = k; left > 0; left -= count, fav_probe_next(&probe))
- *			count = fav_probe_masks(&probe, left, masks);
+ *		FavProbe probe = fav_probe_first(hash, region_size, k);
+ *		do
+ *			fav_probe_masks(&probe, masks);
+ *		while (fav_probe_next(&probe));
  *
  * masks are the bits wanted in the four words of the lane.
  */
@@ -94,18 +95,18 @@ typedef struct FavProbe
 	uint32_t	lane;
 	uint32_t	stride;			/* from lane to lane */
 	uint32_t	group;
+	uint32_t	left;			/* bits of this group and all that follow */
 } FavProbe;
 
 static inline uint64_t
 fav_probe_product(uint64_t hash, uint32_t group)
 {
-	/* the first words of the fraction of pi, made odd; the last is never used */
-	static const uint64_t factors[FAV_MAX_K / FAV_LANE_WORDS + 1] = {
+	/* the first words of the fraction of pi, made odd */
+	static const uint64_t factors[FAV_MAX_K / FAV_LANE_WORDS] = {
 		UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707345),
 		UINT64_C(0xa4093822299f31d1), UINT64_C(0x082efa98ec4e6c89),
 		UINT64_C(0x452821e638d01377), UINT64_C(0xbe5466cf34e90c6d),
-		UINT64_C(0xc0ac29b7c97c50dd), UINT64_C(0x3f84d5b5b5470917),
-		UINT64_C(0x9216d5d98979fb1b)
+		UINT64_C(0xc0ac29b7c97c50dd), UINT64_C(0x3f84d5b5b5470917)
 	};
 
 	return hash * factors[group];
@@ -115,18 +116,6 @@ static inline uint32_t
 fav_probe_lane(uint64_t hash, uint32_t region_size)
 {
 	return (uint32_t) ((hash & UINT32_MAX) * region_size >> 32);
-}
-
-/*
- * The stride from the lane of a group to that of the next.  First lane and stride together are
- * the lower half of the hash, scaled to the R * (R - 1) ways to choose two lanes.
- */
-static inline uint32_t
-fav_probe_stride(uint64_t hash, uint32_t region_size)
-{
-	uint64_t	rest = (hash & UINT32_MAX) * region_size & UINT32_MAX;
-
-	return 1 + (uint32_t) (rest * (region_size - 1) >> 32);
 }
 
 /* The column in word `word` of the lane. */
@@ -143,40 +132,49 @@ fav_probe_begin(uint64_t product)
 	return product >> 38 & 3;
 }
 
+/*
+ * First lane and stride together are the lower half of the hash, scaled to the R * (R - 1) ways
+ * to choose two lanes.
+ */
 static inline FavProbe
-fav_probe_first(uint64_t hash, uint32_t region_size)
+fav_probe_first(uint64_t hash, uint32_t region_size, uint32_t k)
 {
+	uint64_t	rest = (hash & UINT32_MAX) * region_size & UINT32_MAX;
 	FavProbe	probe;
 
 	probe.hash = hash;
 	probe.product = fav_probe_product(hash, 0);
 	probe.region_size = region_size;
 	probe.lane = fav_probe_lane(hash, region_size);
-	probe.stride = fav_probe_stride(hash, region_size);
+	probe.stride = 1 + (uint32_t) (rest * (region_size - 1) >> 32);
 	probe.group = 0;
+	probe.left = k;
 	return probe;
 }
 
-static inline void
+static inline bool
 fav_probe_next(FavProbe *probe)
 {
+	if (probe->left <= FAV_LANE_WORDS)
+		return false;
+	probe->left -= FAV_LANE_WORDS;
 	probe->product = fav_probe_product(probe->hash, ++probe->group);
 	probe->lane += probe->stride;
 	if (probe->lane >= probe->region_size)
 		probe->lane -= probe->region_size;
+	return true;
 }
 
-/* The bits of this group, at most `left`; returns how many there are. */
-static inline uint32_t
-fav_probe_masks(const FavProbe *probe, uint32_t left, uint64_t masks[FAV_LANE_WORDS])
+/* The bits of this group. */
+static inline void
+fav_probe_masks(const FavProbe *probe, uint64_t masks[FAV_LANE_WORDS])
 {
-	uint32_t	begin = left < FAV_LANE_WORDS ? fav_probe_begin(probe->product) : 0;
+	uint32_t	begin = probe->left < FAV_LANE_WORDS ? fav_probe_begin(probe->product) : 0;
 	uint32_t	word;
 
 	for (word = 0; word < FAV_LANE_WORDS; word++)
-		masks[word] = ((word - begin) % FAV_LANE_WORDS < left ? UINT64_C(1) : 0)
+		masks[word] = ((word - begin) % FAV_LANE_WORDS < probe->left ? UINT64_C(1) : 0)
 			<< fav_probe_column(probe->product, word);
-	return left < FAV_LANE_WORDS ? left : FAV_LANE_WORDS;
 }
 
 #endif							/* FAV_HASH_H */

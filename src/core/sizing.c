@@ -82,15 +82,15 @@ fav_error_share(double error_rate, uint32_t number)
  * given bits, which are in two words of one lane, in two lanes, or in one word.  Also, how
  * many such pairs there are among k bits.
  */
+enum
+{
+	ONE, SAME_LANE, TWO_LANES, SAME_WORD, CASES
+};
+
 typedef struct Chances
 {
-	double		one;
-	double		two_same_lane;
-	double		two_lanes;
-	double		two_same_word;
-	double		pairs_same_lane;
-	double		pairs_lanes;
-	double		pairs_same_word;
+	double		clear[CASES];
+	double		pairs[CASES];
 } Chances;
 
 static void
@@ -118,10 +118,10 @@ find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 		double		both_lanes = region_size == 1 ? 0.0 :
 			(full * (full - 1) + full * part / 2) / (region_size * (region_size - 1.0));
 
-		chances->one = 1.0 - hits * w;
-		chances->two_same_lane = 1.0 - 2 * hits * w + both_words * w * w;
-		chances->two_lanes = 1.0 - 2 * hits * w + both_lanes * w * w;
-		chances->two_same_word = 1.0 - 2 * hits * w;
+		chances->clear[ONE] = 1.0 - hits * w;
+		chances->clear[SAME_LANE] = 1.0 - 2 * hits * w + both_words * w * w;
+		chances->clear[TWO_LANES] = 1.0 - 2 * hits * w + both_lanes * w * w;
+		chances->clear[SAME_WORD] = 1.0 - 2 * hits * w;
 	}
 	else
 	{
@@ -129,18 +129,18 @@ find_chances(Chances *chances, uint32_t region_size, uint32_t k)
 		uint32_t	each = (uint32_t) hits;
 		double		more = hits - each;
 
-		chances->one = fav_power(1.0 - w, each) * (1.0 - more * w);
-		chances->two_same_lane = fav_power((1.0 - w) * (1.0 - w), each) *
+		chances->clear[ONE] = fav_power(1.0 - w, each) * (1.0 - more * w);
+		chances->clear[SAME_LANE] = fav_power((1.0 - w) * (1.0 - w), each) *
 			(1.0 - 2 * more * w + more * w * w);
-		chances->two_lanes = chances->one * chances->one;
-		chances->two_same_word = fav_power(1.0 - 2 * w, each) * (1.0 - 2 * more * w);
+		chances->clear[TWO_LANES] = chances->clear[ONE] * chances->clear[ONE];
+		chances->clear[SAME_WORD] = fav_power(1.0 - 2 * w, each) * (1.0 - 2 * more * w);
 	}
-	chances->pairs_same_word = FAV_LANE_WORDS * same;
-	chances->pairs_same_lane = full * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1) / 2 +
+	chances->pairs[SAME_WORD] = FAV_LANE_WORDS * same;
+	chances->pairs[SAME_LANE] = full * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1) / 2 +
 		part * (part - 1) / 2 + same * FAV_LANE_WORDS * (FAV_LANE_WORDS - 1);
-	if (chances->pairs_same_lane + chances->pairs_same_word > all)
-		chances->pairs_same_lane = all - chances->pairs_same_word;
-	chances->pairs_lanes = all - chances->pairs_same_lane - chances->pairs_same_word;
+	if (chances->pairs[SAME_LANE] + chances->pairs[SAME_WORD] > all)
+		chances->pairs[SAME_LANE] = all - chances->pairs[SAME_WORD];
+	chances->pairs[TWO_LANES] = all - chances->pairs[SAME_LANE] - chances->pairs[SAME_WORD];
 }
 
 /*
@@ -153,32 +153,32 @@ distinct_share(uint32_t region_size, uint32_t k)
 	Chances		chances;
 
 	find_chances(&chances, region_size, k);
-	return (1.0 - chances.one) * region_size * FAV_LANE_BITS / k;
+	return (1.0 - chances.clear[ONE]) * region_size * FAV_LANE_BITS / k;
 }
 
 /*
  * False positives of a block: as if the k bits were independent, corrected for each pair of
- * bits that is not.  The arguments are the probabilities that given bits are clear.
+ * bits that is not.  `clear` are the probabilities that given bits are clear.
  */
 static double
-block_error(const Chances *chances, uint32_t k, double clear, double clear_same_lane,
-			double clear_lanes, double clear_same_word)
+block_error(const Chances *chances, uint32_t k, const double clear[CASES])
 {
-	double		set = 1.0 - clear;
-	double		square = set * set;
-	double		same_lane = (1.0 - 2 * clear + clear_same_lane) / square;
-	double		lanes = (1.0 - 2 * clear + clear_lanes) / square;
-	double		same_word = (1.0 - 2 * clear + clear_same_word) / square;
+	double		set = 1.0 - clear[ONE];
+	double		error = fav_power(set, k);
+	int			i;
 
 	if (set <= 0.0)
 		return 0.0;
+	for (i = SAME_LANE; i < CASES; i++)
+	{
+		double		both = (1.0 - 2 * clear[ONE] + clear[i]) / (set * set);
 
-	/* two bits in the same word may be the same */
-	same_word += (1.0 / set - same_word) / FAV_WORD_BITS;
-	return fav_power(set, k) *
-		fav_power(same_lane, (uint32_t) (chances->pairs_same_lane + 0.5)) *
-		fav_power(lanes, (uint32_t) (chances->pairs_lanes + 0.5)) *
-		fav_power(same_word, (uint32_t) (chances->pairs_same_word + 0.5));
+		/* two bits in the same word may be the same */
+		if (i == SAME_WORD)
+			both += (1.0 / set - both) / FAV_WORD_BITS;
+		error *= fav_power(both, (uint32_t) (chances->pairs[i] + 0.5));
+	}
+	return error;
 }
 
 /*
@@ -194,15 +194,14 @@ slice_error(uint32_t region_size, uint32_t k, double load)
 	double		errors = 0.0;
 	double		weight;
 	Chances		step;
-	double		clear[4];
-	double		at_mode[4];
+	double		clear[CASES];
+	double		at_mode[CASES];
 	double		n;
+	int			i;
 
 	find_chances(&step, region_size, k);
-	at_mode[0] = exact_exp(mode * exact_log(step.one));
-	at_mode[1] = exact_exp(mode * exact_log(step.two_same_lane));
-	at_mode[2] = exact_exp(mode * exact_log(step.two_lanes));
-	at_mode[3] = exact_exp(mode * exact_log(step.two_same_word));
+	for (i = 0; i < CASES; i++)
+		at_mode[i] = exact_exp(mode * exact_log(step.clear[i]));
 
 	/* from the mode up, then down; relative weights will do */
 	memcpy(clear, at_mode, sizeof(clear));
@@ -210,23 +209,19 @@ slice_error(uint32_t region_size, uint32_t k, double load)
 	{
 		weights += weight;
 		if (n > 0.0)
-			errors += weight * block_error(&step, k, clear[0], clear[1], clear[2], clear[3]);
+			errors += weight * block_error(&step, k, clear);
 		weight *= lambda / (n + 1.0);
-		clear[0] *= step.one;
-		clear[1] *= step.two_same_lane;
-		clear[2] *= step.two_lanes;
-		clear[3] *= step.two_same_word;
+		for (i = 0; i < CASES; i++)
+			clear[i] *= step.clear[i];
 	}
 	memcpy(clear, at_mode, sizeof(clear));
 	for (n = mode, weight = mode / lambda; n > 0.0 && weight > 1e-8; n -= 1.0)
 	{
-		clear[0] /= step.one;
-		clear[1] /= step.two_same_lane;
-		clear[2] /= step.two_lanes;
-		clear[3] /= step.two_same_word;
+		for (i = 0; i < CASES; i++)
+			clear[i] /= step.clear[i];
 		weights += weight;
 		if (n > 1.0)
-			errors += weight * block_error(&step, k, clear[0], clear[1], clear[2], clear[3]);
+			errors += weight * block_error(&step, k, clear);
 		weight *= (n - 1.0) / lambda;
 	}
 	return errors / weights;

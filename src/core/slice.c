@@ -32,23 +32,21 @@ list_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 bool
 fav_block_contains(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	left;
-	uint32_t	count;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	do
 	{
 		const uint8_t *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint64_t	missing = 0;
 		uint32_t	word;
 
-		count = fav_probe_masks(&probe, left, masks);
+		fav_probe_masks(&probe, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 			missing |= masks[word] & ~fav_load64(lane + 8 * word);
 		if (missing != 0)
 			return false;
-	}
+	} while (fav_probe_next(&probe));
 	return true;
 }
 
@@ -74,18 +72,16 @@ static uint32_t
 block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
 	uint8_t    *tracker = tracker_of(block, region_size);
-	FavProbe	probe = fav_probe_first(hash, region_size);
 	uint32_t	added = 0;
-	uint32_t	left;
-	uint32_t	count;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
 
-		count = fav_probe_masks(&probe, left, masks);
+		fav_probe_masks(&probe, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
 			uint64_t	old = fav_load64(lane + 8 * word);
@@ -94,7 +90,7 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 			fav_store64(lane + 8 * word, old | masks[word]);
 			added += (masks[word] & ~old) != 0;
 		}
-	}
+	} while (fav_probe_next(&probe));
 	return added;
 }
 
@@ -106,21 +102,19 @@ static uint32_t
 block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	const uint8_t *tracker = tracker_of(block, region_size);
-	FavProbe	probe = fav_probe_first(hash, region_size);
 	uint8_t		before[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
 	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
 	uint32_t	cleared = 0;
-	uint32_t	left;
-	uint32_t	count;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
 	memcpy(before, block, data_bytes);
-	for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
 
-		count = fav_probe_masks(&probe, left, masks);
+		fav_probe_masks(&probe, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
 			uint64_t	old = fav_load64(lane + 8 * word);
@@ -129,7 +123,7 @@ block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, ui
 			fav_store64(lane + 8 * word, old & ~own);
 			cleared += own != 0;
 		}
-	}
+	} while (fav_probe_next(&probe));
 	if (cleared >= least)
 		return cleared;
 	memcpy(block, before, data_bytes);
@@ -140,7 +134,6 @@ const FavKernels fav_portable_kernels = {list_contains, find_slice, block_insert
 
 FavKernels	fav_kernels = {list_contains, find_slice, block_insert, block_remove};
 
-#if defined(__GNUC__)
 /* When the library is loaded. */
 __attribute__((constructor))
 static void
@@ -149,7 +142,6 @@ choose_kernels(void)
 	if (fav_avx2_kernels() != NULL)
 		fav_kernels = *fav_avx2_kernels();
 }
-#endif
 
 void
 fav_slice_insert_many(FavSlice *slice, uint8_t *blocks, uint32_t region_size,
@@ -170,19 +162,17 @@ fav_slice_pin(const FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint
 {
 	uint8_t    *tracker = tracker_of(blocks + fav_slice_block_offset(slice, region_size, hash),
 									 region_size);
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	left;
-	uint32_t	count;
+	FavProbe	probe = fav_probe_first(hash, region_size, slice->k);
 
-	for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
+	do
 	{
 		uint64_t	masks[FAV_LANE_WORDS];
 		uint32_t	word;
 
-		count = fav_probe_masks(&probe, left, masks);
+		fav_probe_masks(&probe, masks);
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 			fav_store64(tracker + 8 * word, fav_load64(tracker + 8 * word) | masks[word]);
-	}
+	} while (fav_probe_next(&probe));
 }
 
 /*
@@ -214,9 +204,9 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 
 		for (word = 0; word < FAV_LANE_WORDS; word++)
 		{
-			size_t		at = (size_t) lane * FAV_LANE_BYTES + 8 * word;
+			uint64_t	bits = fav_load64(block + (size_t) lane * FAV_LANE_BYTES + 8 * word);
 
-			fill[word] = (double) fav_popcount(block + at, 8) / FAV_WORD_BITS;
+			fill[word] = (double) fav_popcount64(bits) / FAV_WORD_BITS;
 			whole *= fill[word];
 		}
 		for (word = 0; word < FAV_LANE_WORDS; word++)
@@ -243,65 +233,44 @@ fav_block_error(const uint8_t *block, uint32_t region_size, uint32_t k)
 	/* divided by the number of choices */
 	for (i = 0; i < full; i++)
 		error *= (i + 1.0) / (region_size - i);
-	if (part == 0)
-		return error * sums[full][0];
-	if (full == region_size)
+	if (part == 0 || full == region_size)
 		return error * sums[full][0];
 	return error * sums[full][1] / (region_size - full);
 }
 
-void
+uint64_t
 fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint8_t *blocks)
 {
+	size_t		block_bytes = fav_block_bytes(region_size);
 	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
-	uint32_t	i;
-
-	for (i = 0; i < a->nblocks; i++)
-	{
-		size_t		offset = i * fav_block_bytes(region_size);
-		uint8_t		collided[FAV_LANE_BYTES] = {0};
-		size_t		at;
-
-		if (i % FAV_PAUSE_BLOCKS == 0)
-			fav_pause();
-		for (at = 0; at < data_bytes; at += 8)
-		{
-			uint64_t	in_a = fav_load64(a->blocks + offset + at);
-			uint64_t	in_b = fav_load64(b->blocks + offset + at);
-			uint8_t    *column = &collided[at % FAV_LANE_BYTES];
-
-			fav_store64(column, fav_load64(column) | (in_a & in_b));
-			fav_store64(blocks + offset + at, in_a | in_b);
-		}
-		for (at = 0; at < FAV_LANE_BYTES; at += 8)
-		{
-			uint64_t	marked = fav_load64(a->blocks + offset + data_bytes + at) |
-				fav_load64(b->blocks + offset + data_bytes + at);
-
-			fav_store64(blocks + offset + data_bytes + at, marked | fav_load64(&collided[at]));
-		}
-	}
-}
-
-uint64_t
-fav_slice_union_bits(const FavSlice *a, const FavSlice *b, uint32_t region_size)
-{
-	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
+	size_t		merged_bytes = blocks == NULL ? data_bytes : block_bytes;
 	uint64_t	bits_set = 0;
 	uint32_t	i;
 
 	for (i = 0; i < a->nblocks; i++)
 	{
-		size_t		offset = i * fav_block_bytes(region_size);
-		uint8_t		either[FAV_MAX_REGION_SIZE * FAV_LANE_BYTES];
+		const uint8_t *in_a = a->blocks + i * block_bytes;
+		const uint8_t *in_b = b->blocks + i * block_bytes;
+		uint8_t		merged[(FAV_MAX_REGION_SIZE + 1) * FAV_LANE_BYTES];
 		size_t		at;
 
 		if (i % FAV_PAUSE_BLOCKS == 0)
 			fav_pause();
+		for (at = 0; at < merged_bytes; at += 8)
+			fav_store64(merged + at, fav_load64(in_a + at) | fav_load64(in_b + at));
+		if (blocks == NULL)
+		{
+			bits_set += fav_popcount(merged, data_bytes);
+			continue;
+		}
 		for (at = 0; at < data_bytes; at += 8)
-			fav_store64(either + at, fav_load64(a->blocks + offset + at) |
-						fav_load64(b->blocks + offset + at));
-		bits_set += fav_popcount(either, data_bytes);
+		{
+			uint8_t    *column = tracker_of(merged, region_size) + at % FAV_LANE_BYTES;
+			uint64_t	collided = fav_load64(in_a + at) & fav_load64(in_b + at);
+
+			fav_store64(column, fav_load64(column) | collided);
+		}
+		memcpy(blocks + i * block_bytes, merged, block_bytes);
 	}
 	return bits_set;
 }
@@ -313,14 +282,6 @@ fav_popcount(const uint8_t *bytes, size_t length)
 	size_t		at;
 
 	for (at = 0; at + 8 <= length; at += 8)
-	{
-		/* compilers call a slow function where they may not use the instruction */
-		uint64_t	word = fav_load64(bytes + at);
-
-		word -= word >> 1 & UINT64_C(0x5555555555555555);
-		word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
-		word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-		count += word * UINT64_C(0x0101010101010101) >> 56;
-	}
+		count += fav_popcount64(fav_load64(bytes + at));
 	return count;
 }

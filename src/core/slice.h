@@ -46,6 +46,17 @@ fav_recent_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 	return fav_kernels.list_contains(list, count, hash);
 }
 
+/* Does the filter have a tombstone for this hash?  The tombstones must be loaded. */
+static inline bool
+fav_has_tombstone(const FavFilter *filter, uint64_t hash)
+{
+	if (filter->ntombstones == 0)
+		return false;
+	if (fav_tombstones_are_sorted(filter))
+		return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
+	return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
+}
+
 /*
  * The last slice that reports the hash: all bits of the hash are set in it.  The last slices
  * of a chain are the largest, so they are probed first.
@@ -74,9 +85,7 @@ fav_slice_has_free_bits(const FavSlice *slice)
  * Prefetch the lane that a probe looks at first.  Always inlined: gcc considers a function that
  * only prefetches to have no effect, and drops the call.
  */
-#if defined(__GNUC__)
 __attribute__((always_inline))
-#endif
 static inline void
 fav_slice_prefetch(const FavSlice *slice, uint32_t region_size, uint64_t hash)
 {
@@ -131,13 +140,21 @@ fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_
 
 /*
  * Merge two slices of the same geometry into `blocks`, which may be either of theirs: OR the
- * bits, and mark the regions of bits that both have set.
+ * bits, and mark the regions of bits that both have set.  Returns how many bits are set then.
+ * With `blocks` NULL, that is all.
  */
-extern void fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
-							uint8_t *blocks);
+extern uint64_t fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
+								uint8_t *blocks);
 
-/* How many bits the merged slice has set. */
-extern uint64_t fav_slice_union_bits(const FavSlice *a, const FavSlice *b, uint32_t region_size);
+/* Bits set in a word.  Compilers call a slow function where they may not use the instruction. */
+static inline uint32_t
+fav_popcount64(uint64_t word)
+{
+	word -= word >> 1 & UINT64_C(0x5555555555555555);
+	word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+	word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return (uint32_t) (word * UINT64_C(0x0101010101010101) >> 56);
+}
 
 /* Bits set in `length` bytes, a multiple of 8. */
 extern uint64_t fav_popcount(const uint8_t *bytes, size_t length);

@@ -86,17 +86,12 @@ list_contains(const uint8_t *list, uint32_t count, uint64_t hash)
 AVX2 static bool
 has_other_groups(const uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
-	FavProbe	probe = fav_probe_first(hash, region_size);
-	uint32_t	left = k;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	while (left > FAV_LANE_WORDS)
-	{
-		left -= FAV_LANE_WORDS;
-		fav_probe_next(&probe);
+	while (fav_probe_next(&probe))
 		if (!_mm256_testc_si256(load(block + (size_t) probe.lane * FAV_LANE_BYTES),
-								group_bits(probe.product, left)))
+								group_bits(probe.product, probe.left)))
 			return false;
-	}
 	return true;
 }
 
@@ -126,24 +121,19 @@ block_insert(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash)
 {
 	uint8_t    *tracker = block + (size_t) region_size * FAV_LANE_BYTES;
 	__m256i		marked = load(tracker);
-	FavProbe	probe = fav_probe_first(hash, region_size);
 	uint32_t	added = 0;
-	uint32_t	left = k;
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 
-	for (;;)
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
-		__m256i		bits = group_bits(probe.product, left);
+		__m256i		bits = group_bits(probe.product, probe.left);
 		__m256i		old = load(lane);
 
 		marked = _mm256_or_si256(marked, _mm256_and_si256(old, bits));
 		store(lane, _mm256_or_si256(old, bits));
 		added += nonzero_words(_mm256_andnot_si256(old, bits));
-		if (left <= FAV_LANE_WORDS)
-			break;
-		left -= FAV_LANE_WORDS;
-		fav_probe_next(&probe);
-	}
+	} while (fav_probe_next(&probe));
 	store(tracker, marked);
 	return added;
 }
@@ -152,28 +142,23 @@ AVX2 static uint32_t
 block_remove(uint8_t *block, uint32_t region_size, uint32_t k, uint64_t hash, uint32_t least)
 {
 	__m256i		marked = load(block + (size_t) region_size * FAV_LANE_BYTES);
-	FavProbe	probe = fav_probe_first(hash, region_size);
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 	uint8_t    *lanes[FAV_MAX_K / FAV_LANE_WORDS];
 	__m256i		own[FAV_MAX_K / FAV_LANE_WORDS];
 	uint32_t	ngroups = 0;
 	uint32_t	cleared = 0;
-	uint32_t	left = k;
 
-	for (;;)
+	do
 	{
 		uint8_t    *lane = block + (size_t) probe.lane * FAV_LANE_BYTES;
 		__m256i		old = load(lane);
-		__m256i		bits = group_bits(probe.product, left);
+		__m256i		bits = group_bits(probe.product, probe.left);
 
 		lanes[ngroups] = lane;
 		own[ngroups] = _mm256_andnot_si256(marked, _mm256_and_si256(old, bits));
 		store(lane, _mm256_andnot_si256(own[ngroups], old));
 		cleared += nonzero_words(own[ngroups++]);
-		if (left <= FAV_LANE_WORDS)
-			break;
-		left -= FAV_LANE_WORDS;
-		fav_probe_next(&probe);
-	}
+	} while (fav_probe_next(&probe));
 	if (cleared >= least)
 		return cleared;
 	while (ngroups-- > 0)

@@ -1,6 +1,11 @@
 /*
  * tombstones.c
- *		See tombstones.h.
+ *		The tombstones of an editor.
+ *
+ * A value has its tombstones in one of two orders (fav_tombstones_are_sorted()).  A short
+ * list in a value without slices has the newest first, and the editor changes it in place.
+ * Any other list ascends.  The editor leaves an ascending list alone and keeps a hash table of
+ * the hashes that the list is wrong about; finishing the edit merges the two.
  *
  * The hashes of the table ascend, with free slots between them, so that they are merged into
  * the list without sorting.  The home slot of a hash is its upper half, scaled to the number
@@ -19,16 +24,17 @@
 /* A table with more hashes is merged rather than enlarged. */
 #define FLIPPED_MAX			(UINT32_C(3) << 20)
 
-static inline uint8_t *
-short_end(FavTombstones *tombstones)
-{
-	return tombstones->short_list + sizeof(tombstones->short_list);
-}
+/*
+ * Merging ascending lists
+ */
 
-static inline bool
-should_be_short(const FavEditor *editor)
+FavStatus
+fav_new_list(uint64_t count, uint8_t **list)
 {
-	return editor->filter.nslices == 0 && editor->tombstones.count <= FAV_RECENT_MAX;
+	if (count * 8 > FAV_MAX_SIZE)
+		return FAV_TOO_LARGE;
+	*list = fav_alloc(count * 8);
+	return *list != NULL ? FAV_OK : FAV_NO_MEMORY;
 }
 
 /* Sort the `count` hashes at `list`, at most FAV_RECENT_MAX. */
@@ -48,103 +54,140 @@ sort_short(uint8_t *list, uint32_t count)
 	}
 }
 
-const uint8_t *
-fav_sorted_tombstones(const FavFilter *filter, uint8_t copy[FAV_RECENT_MAX * 8])
+static void
+merge_list(FavMerge *merge, const uint8_t *list, size_t count)
 {
-	if (fav_tombstones_are_sorted(filter) || filter->ntombstones == 0)
-		return filter->tombstones;
-	memcpy(copy, filter->tombstones, 8 * filter->ntombstones);
-	sort_short(copy, filter->ntombstones);
-	return copy;
+	merge->at[merge->nlists] = list;
+	merge->end[merge->nlists++] = list + 8 * count;
+}
+
+void
+fav_merge_tombstones(FavMerge *merge, const FavFilter *filter)
+{
+	const uint8_t *list = filter->tombstones;
+
+	if (filter->ntombstones == 0)
+		list = merge->copies[merge->nlists];
+	else if (!fav_tombstones_are_sorted(filter))
+	{
+		list = memcpy(merge->copies[merge->nlists], list, 8 * filter->ntombstones);
+		sort_short(merge->copies[merge->nlists], filter->ntombstones);
+	}
+	merge_list(merge, list, filter->ntombstones);
+}
+
+static inline uint32_t
+merge_next(FavMerge *merge, uint32_t nlists, uint64_t *hash)
+{
+	uint32_t	which = 0;
+	uint32_t	i;
+
+	if (merge->npassed++ % FAV_PAUSE_HASHES == 0)
+		fav_pause();
+	*hash = UINT64_MAX;
+	for (i = 0; i < nlists; i++)
+		if (merge->at[i] < merge->end[i] && fav_load64(merge->at[i]) <= *hash)
+		{
+			if (fav_load64(merge->at[i]) < *hash)
+				which = 0;
+			*hash = fav_load64(merge->at[i]);
+			which |= UINT32_C(1) << i;
+		}
+	for (i = 0; i < nlists; i++)
+		merge->at[i] += which >> i & 1 ? 8 : 0;
+	return which;
+}
+
+uint32_t
+fav_merge_next(FavMerge *merge, uint64_t *hash)
+{
+	return merge_next(merge, merge->nlists, hash);
+}
+
+/*
+ * The short list and the ascending one
+ */
+
+static inline uint8_t *
+short_front(FavEditor *editor, uint32_t count)
+{
+	return editor->tombstones.short_list + 8 * (FAV_RECENT_MAX - count);
+}
+
+static inline bool
+should_be_short(const FavEditor *editor)
+{
+	return editor->filter.nslices == 0 && editor->tombstones.count <= FAV_RECENT_MAX;
 }
 
 /* Copy the list, which has at most FAV_RECENT_MAX hashes, into short_list. */
 static void
-copy_to_short(FavEditor *editor)
+make_short(FavEditor *editor)
 {
-	FavTombstones *tombstones = &editor->tombstones;
-	uint8_t    *front = short_end(tombstones) - 8 * editor->filter.ntombstones;
+	uint8_t    *front = short_front(editor, editor->filter.ntombstones);
 
 	if (editor->filter.ntombstones > 0)
 		memmove(front, editor->filter.tombstones, 8 * editor->filter.ntombstones);
 	editor->filter.tombstones = front;
-	tombstones->is_short = true;
+	editor->tombstones.is_short = true;
+	if (editor->tombstones.own_list != NULL)
+		fav_free(editor->tombstones.own_list);
+	editor->tombstones.own_list = NULL;
+}
+
+/* The short list becomes an ascending one. */
+static void
+make_sorted(FavEditor *editor)
+{
+	sort_short(short_front(editor, editor->tombstones.count), editor->tombstones.count);
+	editor->tombstones.is_short = false;
 }
 
 void
-fav_tombstones_open(FavEditor *editor)
+fav_tombstones_open(FavEditor *editor, uint8_t *own_list)
 {
-	FavTombstones *tombstones = &editor->tombstones;
-
-	tombstones->is_short = false;
-	tombstones->count = editor->filter.ntombstones;
-	tombstones->flipped = NULL;
-	tombstones->nflipped = tombstones->nslots = 0;
-	tombstones->is_crowded = tombstones->is_free_flipped = false;
-	tombstones->own_list = NULL;
+	memset(&editor->tombstones, 0, offsetof(FavTombstones, short_list));
+	editor->tombstones.count = editor->filter.ntombstones;
+	editor->tombstones.own_list = own_list;
 	if (should_be_short(editor))
-		copy_to_short(editor);
+		make_short(editor);
 }
 
 void
 fav_tombstones_close(FavEditor *editor)
 {
-	FavTombstones *tombstones = &editor->tombstones;
-
-	if (tombstones->flipped != NULL)
-		fav_free(tombstones->flipped);
-	if (tombstones->own_list != NULL)
-		fav_free(tombstones->own_list);
-	tombstones->flipped = NULL;
-	tombstones->nflipped = tombstones->nslots = 0;
-	tombstones->is_crowded = tombstones->is_free_flipped = false;
-	tombstones->own_list = NULL;
+	if (editor->tombstones.flipped != NULL)
+		fav_free(editor->tombstones.flipped);
+	if (editor->tombstones.own_list != NULL)
+		fav_free(editor->tombstones.own_list);
 }
 
 void
 fav_tombstones_replace(FavEditor *editor, uint8_t *list, uint32_t count)
 {
-	FavTombstones *tombstones = &editor->tombstones;
-
 	fav_tombstones_close(editor);
-	tombstones->own_list = list;
-	tombstones->count = count;
-	tombstones->is_short = false;
 	editor->filter.tombstones = list;
 	editor->filter.ntombstones = count;
-	fav_tombstones_reorder(editor);
+	fav_tombstones_open(editor, list);
 }
 
 void
 fav_tombstones_moved(FavEditor *editor)
 {
 	if (editor->tombstones.own_list == NULL)
-		editor->filter.tombstones = short_end(&editor->tombstones) - 8 * editor->filter.ntombstones;
-}
-
-/* The list becomes an ascending one. */
-static void
-make_sorted(FavTombstones *tombstones)
-{
-	sort_short(short_end(tombstones) - 8 * tombstones->count, tombstones->count);
-	tombstones->is_short = false;
+		editor->filter.tombstones = short_front(editor, editor->filter.ntombstones);
 }
 
 void
 fav_tombstones_reorder(FavEditor *editor)
 {
-	FavTombstones *tombstones = &editor->tombstones;
-
-	if (tombstones->is_short == should_be_short(editor))
+	if (editor->tombstones.is_short == should_be_short(editor))
 		return;
-	if (tombstones->is_short)
-		make_sorted(tombstones);
+	if (editor->tombstones.is_short)
+		make_sorted(editor);
 	/* without memory the list remains as it is until the edit is finished */
 	else if (fav_tombstones_merge(editor) == FAV_OK && should_be_short(editor))
-	{
-		copy_to_short(editor);
-		fav_tombstones_close(editor);
-	}
+		make_short(editor);
 }
 
 /*
@@ -184,11 +227,12 @@ is_flipped(const FavTombstones *tombstones, uint64_t hash)
 	return tombstones->nflipped > 0 && *find_slot(tombstones, hash) == hash;
 }
 
-/* Put a hash into the slot that was found for it.  The rest of the run moves on by a slot. */
+/* Put a hash into its slot.  The rest of the run moves on by a slot. */
 static inline void
-put(FavTombstones *tombstones, uint64_t *slot, uint64_t hash)
+put(FavTombstones *tombstones, uint64_t hash)
 {
 	const uint64_t *home = home_slot(tombstones, hash);
+	uint64_t   *slot = find_slot(tombstones, hash);
 
 	while (hash != FAV_FREE_SLOT)
 	{
@@ -222,7 +266,7 @@ flip(FavTombstones *tombstones, uint64_t hash)
 	else if (was_flipped)
 		free_slot(tombstones, find_slot(tombstones, hash));
 	else
-		put(tombstones, find_slot(tombstones, hash), hash);
+		put(tombstones, hash);
 }
 
 /* Move the hashes into a table of this many slots. */
@@ -230,130 +274,114 @@ static FavStatus
 resize(FavTombstones *tombstones, uint32_t nslots)
 {
 	FavTombstones old = *tombstones;
+	uint64_t   *flipped = fav_alloc(table_size(nslots) * sizeof(uint64_t));
 	size_t		i;
 
-	tombstones->flipped = fav_alloc(table_size(nslots) * sizeof(uint64_t));
-	if (tombstones->flipped == NULL)
-	{
-		tombstones->flipped = old.flipped;
+	if (flipped == NULL)
 		return FAV_NO_MEMORY;
-	}
+	fav_fill((uint8_t *) flipped, UINT8_MAX, table_size(nslots) * sizeof(uint64_t));
+	tombstones->flipped = flipped;
 	tombstones->nslots = nslots;
-	for (i = 0; i < table_size(nslots); i++)
-	{
-		if (i % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		tombstones->flipped[i] = FAV_FREE_SLOT;
-	}
 	for (i = 0; i < table_size(old.nslots); i++)
 	{
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
 		if (old.flipped[i] != FAV_FREE_SLOT)
-			put(tombstones, find_slot(tombstones, old.flipped[i]), old.flipped[i]);
+			put(tombstones, old.flipped[i]);
 	}
 	if (old.flipped != NULL)
 		fav_free(old.flipped);
 	return FAV_OK;
 }
 
-/* Make sure that one more hash can be flipped. */
-static inline FavStatus
-reserve(FavEditor *editor)
+/* Flip a hash; a list that is short until now has to ascend. */
+static FavStatus
+change(FavEditor *editor, uint64_t hash)
 {
 	FavTombstones *tombstones = &editor->tombstones;
 	FavStatus	status = FAV_OK;
 
 	if (tombstones->is_crowded || tombstones->nflipped == FLIPPED_MAX)
 		status = fav_tombstones_merge(editor);
-	if (status != FAV_OK || tombstones->nflipped < tombstones->nslots / 4 * 3)
+	if (status == FAV_OK && tombstones->nflipped >= tombstones->nslots / 4 * 3)
+		status = resize(tombstones, tombstones->nslots == 0 ? FIRST_SLOTS : 4 * tombstones->nslots);
+	if (status != FAV_OK)
 		return status;
-	return resize(tombstones, tombstones->nslots == 0 ? FIRST_SLOTS : 4 * tombstones->nslots);
+	if (tombstones->is_short)
+		make_sorted(editor);
+	flip(tombstones, hash);
+	return FAV_OK;
 }
+
+/*
+ * Add and remove
+ */
 
 bool
 fav_editor_has_tombstone(const FavEditor *editor, uint64_t hash)
 {
 	const FavFilter *filter = &editor->filter;
-	bool		is_listed = false;
 
 	if (editor->tombstones.count == 0)
 		return false;
 	if (editor->tombstones.is_short)
 		return fav_recent_contains(filter->tombstones, filter->ntombstones, hash);
-	if (filter->ntombstones > 0)
-		is_listed = fav_hashes_contain(filter->tombstones, filter->ntombstones, hash);
-	return is_listed != is_flipped(&editor->tombstones, hash);
+	return fav_hashes_contain(filter->tombstones, filter->ntombstones, hash) !=
+		is_flipped(&editor->tombstones, hash);
 }
 
-/* Add a hash to the short list, which is not full. */
+/* The short list has another number of hashes. */
 static void
-add_short(FavEditor *editor, uint64_t hash)
+set_short_count(FavEditor *editor, uint32_t count)
 {
-	FavTombstones *tombstones = &editor->tombstones;
-	uint8_t    *front = short_end(tombstones) - 8 * ++tombstones->count;
-
-	fav_store64(front, hash);
-	editor->filter.tombstones = front;
-	editor->filter.ntombstones = tombstones->count;
+	editor->filter.tombstones = short_front(editor, count);
+	editor->filter.ntombstones = editor->tombstones.count = count;
 }
 
 FavStatus
 fav_tombstones_add(FavEditor *editor, uint64_t hash)
 {
-	FavTombstones *tombstones = &editor->tombstones;
+	uint32_t	count = editor->tombstones.count;
 	FavStatus	status;
 
 	if (fav_editor_has_tombstone(editor, hash))
 		return FAV_OK;
-	if (tombstones->is_short && tombstones->count < FAV_RECENT_MAX)
-		add_short(editor, hash);
+	if (editor->tombstones.is_short && count < FAV_RECENT_MAX)
+	{
+		fav_store64(short_front(editor, count + 1), hash);
+		set_short_count(editor, count + 1);
+	}
 	else
 	{
-		status = reserve(editor);
+		status = change(editor, hash);
 		if (status != FAV_OK)
 			return status;
-		if (tombstones->is_short)
-			make_sorted(tombstones);
-		flip(tombstones, hash);
-		tombstones->count++;
+		editor->tombstones.count++;
 	}
 	fav_count_out(&editor->filter, 1);
 	editor->changed = true;
 	return FAV_OK;
 }
 
-/* Remove a hash from the short list. */
-static void
-remove_short(FavEditor *editor, uint64_t hash)
-{
-	FavTombstones *tombstones = &editor->tombstones;
-	uint8_t    *front = short_end(tombstones) - 8 * tombstones->count;
-	uint32_t	i = 0;
-
-	while (fav_load64(front + 8 * i) != hash)
-		i++;
-	memmove(front + 8, front, 8 * i);
-	tombstones->count--;
-	editor->filter.tombstones = front + 8;
-	editor->filter.ntombstones = tombstones->count;
-}
-
 FavStatus
 fav_tombstones_remove(FavEditor *editor, uint64_t hash)
 {
-	FavTombstones *tombstones = &editor->tombstones;
+	uint32_t	count = editor->tombstones.count;
 	FavStatus	status;
 
-	if (tombstones->is_short)
-		remove_short(editor, hash);
+	if (editor->tombstones.is_short)
+	{
+		uint8_t    *front = short_front(editor, count);
+
+		memmove(front + 8, front, 8 * fav_list_position(front, hash));
+		set_short_count(editor, count - 1);
+	}
 	else
 	{
-		status = reserve(editor);
+		status = change(editor, hash);
 		if (status != FAV_OK)
 			return status;
-		flip(tombstones, hash);
-		tombstones->count--;
+		editor->tombstones.count--;
 		fav_tombstones_reorder(editor);
 	}
 	editor->changed = true;
@@ -361,10 +389,10 @@ fav_tombstones_remove(FavEditor *editor, uint64_t hash)
 }
 
 /*
- * Merging
+ * Merging the table into the list
  */
 
-/* Move all hashes of the table to its beginning; returns how many there are. */
+/* Move all hashes of the table to its beginning, as a list; returns how many there are. */
 static size_t
 close_gaps(FavTombstones *tombstones)
 {
@@ -377,7 +405,7 @@ close_gaps(FavTombstones *tombstones)
 
 		if (i % FAV_PAUSE_HASHES == 0)
 			fav_pause();
-		tombstones->flipped[count] = hash;
+		fav_store64((uint8_t *) &tombstones->flipped[count], hash);
 		count += hash != FAV_FREE_SLOT;
 	}
 	if (tombstones->is_free_flipped)
@@ -386,61 +414,30 @@ close_gaps(FavTombstones *tombstones)
 }
 
 /*
- * Merge the table into `list`: a flipped hash that the old list has is left out, any
- * other is added.  Damage may have left the old list in any order.  Then the result is
- * another wrong list, and nothing worse happens.
+ * A flipped hash that the old list has is left out, any other is added.  Damage may have left the
+ * old list in any order.  Then the result is another wrong list, and nothing worse happens.
  */
-static uint32_t
-merge_lists(const FavFilter *filter, const uint64_t *flipped, size_t nflipped, uint8_t *list)
-{
-	size_t		in_old = 0;
-	size_t		in_flipped = 0;
-	uint32_t	count = 0;
-
-	while (in_old < filter->ntombstones || in_flipped < nflipped)
-	{
-		const uint8_t *old = filter->tombstones + 8 * in_old;
-
-		if ((in_old + in_flipped) % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		if (in_old == filter->ntombstones ||
-			(in_flipped < nflipped && flipped[in_flipped] < fav_load64(old)))
-			fav_store64(list + 8 * (size_t) count++, flipped[in_flipped++]);
-		else if (in_flipped < nflipped && flipped[in_flipped] == fav_load64(old))
-		{
-			in_flipped++;
-			in_old++;
-		}
-		else
-		{
-			memcpy(list + 8 * (size_t) count++, old, 8);
-			in_old++;
-		}
-	}
-	return count;
-}
-
 FavStatus
 fav_tombstones_merge(FavEditor *editor)
 {
 	FavTombstones *tombstones = &editor->tombstones;
-	FavFilter  *filter = &editor->filter;
-	uint64_t	most = (uint64_t) filter->ntombstones + tombstones->nflipped;
+	FavMerge	merge = {.nlists = 0};
+	uint32_t	count = 0;
 	uint8_t    *list;
-	size_t		nflipped;
+	uint64_t	hash;
+	uint32_t	which;
+	FavStatus	status;
 
 	if (tombstones->nflipped == 0)
 		return FAV_OK;
-	if (most * 8 > FAV_MAX_SIZE)
-		return FAV_TOO_LARGE;
-	list = fav_alloc(most * 8);
-	if (list == NULL)
-		return FAV_NO_MEMORY;
-	nflipped = close_gaps(tombstones);
-	filter->ntombstones = merge_lists(filter, tombstones->flipped, nflipped, list);
-	fav_tombstones_close(editor);
-	tombstones->own_list = list;
-	tombstones->count = filter->ntombstones;
-	filter->tombstones = list;
+	status = fav_new_list((uint64_t) editor->filter.ntombstones + tombstones->nflipped, &list);
+	if (status != FAV_OK)
+		return status;
+	merge_list(&merge, editor->filter.tombstones, editor->filter.ntombstones);
+	merge_list(&merge, (const uint8_t *) tombstones->flipped, close_gaps(tombstones));
+	while ((which = merge_next(&merge, 2, &hash)) != 0)
+		if (which != 3)
+			fav_store64(list + 8 * (size_t) count++, hash);
+	fav_tombstones_replace(editor, list, count);
 	return FAV_OK;
 }

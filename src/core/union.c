@@ -12,7 +12,7 @@
  * A second editor does all this and replaces the first at the end, so that a failure leaves
  * nothing half done.
  */
-#include "dated.h"
+#include "editor.h"
 #include "sizing.h"
 
 /* The number of elements that both slices have, estimated from the bits of their union. */
@@ -59,7 +59,7 @@ merge_slice(FavEditor *editor, const FavSlice *slice, bool *merged, double *comm
 		if (own->nblocks != slice->nblocks || own->k != slice->k ||
 			own->bits_limit != slice->bits_limit || fav_slice_span(filter, i) != span)
 			continue;
-		bits_set = fav_slice_union_bits(own, slice, region_size);
+		bits_set = fav_slice_merge(own, slice, region_size, NULL);
 		if (bits_set > own->bits_limit && bits_set > own->bits_set && bits_set > slice->bits_set)
 			continue;
 		status = fav_editor_own_slice(editor, i);
@@ -97,16 +97,6 @@ chain_slice(FavEditor *editor, const FavSlice *slice)
 	return fav_editor_own_slice(editor, filter->nslices++);
 }
 
-/* Is one of the first `count` slices of this span? */
-static bool
-has_span(const FavFilter *filter, uint32_t count, int64_t span)
-{
-	while (count-- > 0)
-		if (fav_slice_span(filter, count) == span)
-			return true;
-	return false;
-}
-
 static FavStatus
 union_slices(FavEditor *editor, const FavFilter *other)
 {
@@ -123,7 +113,7 @@ union_slices(FavEditor *editor, const FavFilter *other)
 
 		if (status == FAV_OK && !merged)
 		{
-			chained |= has_span(filter, nslices, fav_slice_span(other, i));
+			chained |= fav_has_span(filter, nslices, fav_slice_span(other, i));
 			status = chain_slice(editor, &other->slices[i]);
 		}
 		if (status != FAV_OK)
@@ -150,40 +140,24 @@ union_slices(FavEditor *editor, const FavFilter *other)
 static FavStatus
 union_tombstones(FavEditor *editor, const FavFilter *a, const FavFilter *b)
 {
-	uint32_t	na = a->ntombstones;
-	uint32_t	nb = b->ntombstones;
-	uint64_t	most = (uint64_t) na + nb;
-	uint8_t		copy_a[FAV_RECENT_MAX * 8];
-	uint8_t		copy_b[FAV_RECENT_MAX * 8];
-	const uint8_t *list_a = fav_sorted_tombstones(a, copy_a);
-	const uint8_t *list_b = fav_sorted_tombstones(b, copy_b);
-	uint32_t	in_a = 0;
-	uint32_t	in_b = 0;
+	uint64_t	most = (uint64_t) a->ntombstones + b->ntombstones;
+	FavMerge	merge = {.nlists = 0};
 	uint32_t	kept = 0;
-	uint32_t	seen = 0;
+	uint64_t	hash;
 	uint8_t    *list;
+	FavStatus	status;
 
 	fav_tombstones_reorder(editor);
 	if (most == 0)
 		return FAV_OK;
-	if (most * 8 > FAV_MAX_SIZE)
-		return FAV_TOO_LARGE;
-	list = fav_alloc(most * 8);
-	if (list == NULL)
-		return FAV_NO_MEMORY;
-	while (in_a < na || in_b < nb)
-	{
-		uint64_t	next_a = in_a < na ? fav_load64(list_a + 8 * (size_t) in_a) : UINT64_MAX;
-		uint64_t	next_b = in_b < nb ? fav_load64(list_b + 8 * (size_t) in_b) : UINT64_MAX;
-		uint64_t	hash = next_a < next_b ? next_a : next_b;
-
-		if (seen++ % FAV_PAUSE_HASHES == 0)
-			fav_pause();
-		in_a += in_a < na && next_a == hash;
-		in_b += in_b < nb && next_b == hash;
+	status = fav_new_list(most, &list);
+	if (status != FAV_OK)
+		return status;
+	fav_merge_tombstones(&merge, a);
+	fav_merge_tombstones(&merge, b);
+	while (fav_merge_next(&merge, &hash) != 0)
 		if (!fav_contains(a, hash) && !fav_contains(b, hash))
 			fav_store64(list + 8 * (size_t) kept++, hash);
-	}
 	fav_tombstones_replace(editor, list, kept);
 	return FAV_OK;
 }

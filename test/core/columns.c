@@ -27,7 +27,7 @@ typedef struct Element
 static void
 make_element(Element *element, Scheme scheme, const FavSlice *slice, uint64_t hash)
 {
-	FavProbe	probe = fav_probe_first(hash, REGION_SIZE);
+	FavProbe	probe = fav_probe_first(hash, REGION_SIZE, slice->k);
 	uint32_t	lane = probe.lane;
 	uint32_t	a;
 	uint32_t	b;
@@ -37,18 +37,16 @@ make_element(Element *element, Scheme scheme, const FavSlice *slice, uint64_t ha
 	if (scheme == GROUPS)
 	{
 		uint64_t	masks[FAV_LANE_WORDS];
-		uint32_t	left;
-		uint32_t	count;
 		uint32_t	word;
 
-		for (left = slice->k; left > 0; left -= count, fav_probe_next(&probe))
+		do
 		{
-			count = fav_probe_masks(&probe, left, masks);
+			fav_probe_masks(&probe, masks);
 			for (word = 0; word < FAV_LANE_WORDS; word++)
 				if (masks[word] != 0)
 					element->bits[i++] = probe.lane * FAV_LANE_BITS + word * FAV_WORD_BITS +
 						(uint32_t) __builtin_ctzll(masks[word]);
-		}
+		} while (fav_probe_next(&probe));
 		return;
 	}
 	a = (uint32_t) (next_random(&hash) >> 32);

@@ -87,11 +87,10 @@ test_places(void)
 		uint32_t	nblocks = 1 + (uint32_t) (next_random(&random) >> (32 + n % 32));
 		uint32_t	region_size = 1 + (uint32_t) n % FAV_MAX_REGION_SIZE;
 		uint32_t	k = 1 + (uint32_t) (n / FAV_MAX_REGION_SIZE) % FAV_MAX_K;
-		FavProbe	probe = fav_probe_first(hash, region_size);
+		FavProbe	probe = fav_probe_first(hash, region_size, k);
 		uint32_t	first_lane = probe.lane;
 		uint32_t	stride = probe.stride;
 		uint32_t	left;
-		uint32_t	count;
 
 		CHECK(fav_hash_block(hash, nblocks) < nblocks);
 		CHECK((hash < other) == (fav_hash_block(hash, nblocks) < fav_hash_block(other, nblocks)) ||
@@ -104,15 +103,16 @@ test_places(void)
 
 			CHECK(first_lane == way / (region_size - 1) && stride == 1 + way % (region_size - 1));
 		}
-		for (left = k; left > 0; left -= count, fav_probe_next(&probe))
+		for (left = k; left > 0;)
 		{
+			uint32_t	count = left < FAV_LANE_WORDS ? left : FAV_LANE_WORDS;
 			uint64_t	masks[FAV_LANE_WORDS];
 			uint32_t	bits = 0;
 			uint32_t	word;
 
 			CHECK(probe.lane == (first_lane + probe.group * stride) % region_size);
-			count = fav_probe_masks(&probe, left, masks);
-			CHECK(count == (left < FAV_LANE_WORDS ? left : FAV_LANE_WORDS));
+			CHECK(probe.left == left);
+			fav_probe_masks(&probe, masks);
 			for (word = 0; word < FAV_LANE_WORDS; word++)
 			{
 				/* at most one bit per word, in consecutive words */
@@ -125,6 +125,8 @@ test_places(void)
 					   FAV_LANE_WORDS < left));
 			}
 			CHECK(bits == count);
+			left -= count;
+			CHECK(fav_probe_next(&probe) == (left > 0));
 		}
 	}
 	CHECK(fav_hash_block(0, UINT32_MAX) == 0);
@@ -174,7 +176,7 @@ test_columns(void)
 		memset(strides, 0, sizeof(strides));
 		for (n = 0; n < elements; n++)
 		{
-			FavProbe	probe = fav_probe_first(fav_hash_integer(n, 0), 7);
+			FavProbe	probe = fav_probe_first(fav_hash_integer(n, 0), 7, FAV_MAX_K);
 
 			while (probe.group < group)
 				fav_probe_next(&probe);

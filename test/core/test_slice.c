@@ -45,7 +45,7 @@ make_slices(FavFilter *filter, uint32_t region_size, uint32_t nslices, uint64_t 
 static void
 bits_of(uint64_t hash, uint32_t region_size, uint32_t k, uint32_t *bits)
 {
-	FavProbe	probe = fav_probe_first(hash, region_size);
+	FavProbe	probe = fav_probe_first(hash, region_size, k);
 	uint32_t	bit;
 
 	for (bit = 0; bit < k; bit++)
@@ -156,7 +156,7 @@ insert_slowly(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_t h
 {
 	uint8_t    *block = blocks + (hash >> 32) * slice->nblocks / (UINT64_C(1) << 32) * (region_size + 1) * 32;
 	uint8_t    *tracker = block + region_size * 32;
-	FavProbe	probe = fav_probe_first(hash, region_size);
+	FavProbe	probe = fav_probe_first(hash, region_size, slice->k);
 	uint32_t	bit;
 
 	for (bit = 0; bit < slice->k; bit++)
