@@ -14,14 +14,9 @@
 #include "type/elements.h"
 #include "utils/memutils.h"
 
-/* A serialized state travels in a tuple, whose total size is limited to 1 GB. */
-#define TUPLE_OVERHEAD		1024
-
 PG_FUNCTION_INFO_V1(fav_agg_combine);
 PG_FUNCTION_INFO_V1(fav_agg_serialize);
 PG_FUNCTION_INFO_V1(fav_agg_deserialize);
-PG_FUNCTION_INFO_V1(fav_agg_final);
-PG_FUNCTION_INFO_V1(fav_base_final);
 
 /*
  * Read the parameters, which follow the element as arguments from number `first` on.
@@ -36,16 +31,7 @@ agg_params(FunctionCallInfo fcinfo, int first)
 	if (PG_NARGS() > first && !PG_ARGISNULL(first))
 		params.error_rate = PG_GETARG_FLOAT8(first);
 	if (PG_NARGS() > first + 1 && !PG_ARGISNULL(first + 1))
-	{
-		int64		capacity = PG_GETARG_INT64(first + 1);
-
-		if (capacity < 1)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
-					 errdetail("The capacity must be at least 1.")));
-		params.capacity = (uint64) capacity;
-	}
+		params.capacity = fav_get_capacity(fcinfo, first + 1);
 	return params;
 }
 
@@ -55,10 +41,7 @@ base_params(FunctionCallInfo fcinfo, int first)
 {
 	FavParams	params = fav_default_params();
 
-	if (PG_ARGISNULL(first) || PG_ARGISNULL(first + 1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("error_rate and seed must not be null")));
+	fav_refuse_null(PG_ARGISNULL(first) || PG_ARGISNULL(first + 1), "error_rate and seed");
 	params.capacity = 0;
 	params.error_rate = PG_GETARG_FLOAT8(first);
 	params.seed = (uint64) PG_GETARG_INT64(first + 1);
@@ -196,19 +179,11 @@ Datum
 fav_agg_serialize(PG_FUNCTION_ARGS)
 {
 	FavAggState *state = (FavAggState *) PG_GETARG_POINTER(0);
-	Size		size;
 	bytea	   *result;
 
 	fav_aggregate_context(fcinfo);
 	fav_hashset_sort(&state->set);
-	size = VARHDRSZ + fav_state_size(state);
-	if (size > MaxAllocSize - TUPLE_OVERHEAD)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("too many elements for a parallel fav_agg"),
-				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
-	result = palloc(size);
-	SET_VARSIZE(result, size);
+	result = fav_allocate_state(fav_state_size(state), "fav_agg", "elements");
 	fav_state_write(state, (uint8_t *) VARDATA(result));
 	PG_RETURN_BYTEA_P(result);
 }
@@ -227,62 +202,42 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 	if (problem == NULL && used != size)
 		problem = "It is too long.";
 	if (problem != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid serialized state of fav_agg"),
-				 errdetail_internal("%s", problem)));
+		fav_raise_invalid_state("fav_agg", problem);
 	fav_check_params(&state->params);
 	PG_RETURN_POINTER(state);
 }
 
 /*
- * Build the filter.  The default capacity is the number of elements.  The state remains usable,
- * because a window function calls this repeatedly.
+ * Build the filter with `factor` times its error rate.  The default capacity is the number of
+ * elements.  The state remains usable, because a window function calls this repeatedly.
  */
-static void
-build(FavAggState *state, FavParams params, FavEditor *editor)
-{
-	size_t		count;
-
-	fav_hashset_sort(&state->set);
-	count = state->set.count;
-	if (params.capacity == 0)
-		params.capacity = count > FAV_RECENT_MAX ? count : FAV_DEFAULT_CAPACITY;
-	fav_require(fav_editor_build(editor, &params, state->set.hashes, count));
-}
-
-Datum
-fav_agg_final(PG_FUNCTION_ARGS)
+static Datum
+final(FunctionCallInfo fcinfo, double factor)
 {
 	FavAggState *state;
+	FavParams	params;
 	FavEditor	editor;
+	size_t		count;
 
 	fav_aggregate_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	state = (FavAggState *) PG_GETARG_POINTER(0);
-	build(state, state->params, &editor);
+	fav_hashset_sort(&state->set);
+	count = state->set.count;
+	params = state->params;
+	params.error_rate *= factor;
+	if (params.capacity == 0)
+		params.capacity = count > FAV_RECENT_MAX ? count : FAV_DEFAULT_CAPACITY;
+	fav_require(fav_editor_build(&editor, &params, state->set.hashes, count));
+	editor.filter.params.error_rate = state->params.error_rate;
 	return fav_finish_edit(&editor);
 }
+
+FAV_FUNCTION(fav_agg_final, final(fcinfo, 1));
 
 /*
  * A base never grows, so its only slice may use all of the error share of the base.  The first
  * slice of a chain gets half of the error rate, so build with twice the share.
  */
-Datum
-fav_base_final(PG_FUNCTION_ARGS)
-{
-	FavAggState *state;
-	FavParams	params;
-	FavEditor	editor;
-
-	fav_aggregate_context(fcinfo);
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	state = (FavAggState *) PG_GETARG_POINTER(0);
-	params = state->params;
-	params.error_rate *= 2 * FAV_BASE_ERROR_SHARE;
-	build(state, params, &editor);
-	editor.filter.params.error_rate = state->params.error_rate;
-	return fav_finish_edit(&editor);
-}
+FAV_FUNCTION(fav_base_final, final(fcinfo, 2 * FAV_BASE_ERROR_SHARE));

@@ -34,16 +34,13 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 	/* The common case, a value in its row: nothing to load. */
 	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
 	{
-		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
-		size_t		size = VARSIZE_ANY_EXHDR(attribute);
-
 		reader = fav_find_reader_in_row(fcinfo, attribute);
 		if (reader != NULL)
 		{
 			hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
 			PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 		}
-		fav_require_open(&local.filter, bytes, size, size);
+		fav_open_flat(&local.filter, attribute);
 		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
 		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
 	}
@@ -142,7 +139,7 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted, bool is_bound
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	fav_get_elements(fcinfo, 1, &elements);
+	fav_get_elements(fcinfo, true, &elements);
 	if (!PG_ARGISNULL(0))
 		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
 	for (from = 0; from < elements.count; from += count)
@@ -195,7 +192,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind, bool is_bounded)
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	fav_get_elements(fcinfo, 1, &elements);
+	fav_get_elements(fcinfo, true, &elements);
 	if (!PG_ARGISNULL(0))
 		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
 	kept = palloc((Size) elements.count * sizeof(Datum));
