@@ -170,6 +170,16 @@ fav_raise_invalid_state(const char *aggregate, const char *problem)
 	pg_unreachable();
 }
 
+List *
+fav_arguments_of(Node *call)
+{
+	if (call != NULL && IsA(call, FuncExpr))
+		return ((FuncExpr *) call)->args;
+	if (call != NULL && IsA(call, OpExpr))
+		return ((OpExpr *) call)->args;
+	return NIL;
+}
+
 Oid
 fav_schema_of_function(FunctionCallInfo fcinfo)
 {

@@ -98,6 +98,13 @@ typedef struct SupportRequestModifyInPlace
 #define FAV_SUB_SELECTS_GROUP	false
 #endif
 
+/* 17 estimates arrays of columns by their statistics.  With utils/selfuncs.h. */
+#if PG_VERSION_NUM >= 170000
+#define fav_estimate_array_length(root, array) estimate_array_length(root, array)
+#else
+#define fav_estimate_array_length(root, array) estimate_array_length(array)
+#endif
+
 /* VARATT_EXTERNAL_IS_COMPRESSED compares signed and unsigned numbers before 19. */
 static inline bool
 fav_is_compressed(struct varatt_external pointer)
@@ -134,6 +141,9 @@ extern uint64 fav_get_capacity(FunctionCallInfo fcinfo, int number);
 extern MemoryContext fav_aggregate_context(FunctionCallInfo fcinfo);
 extern struct varlena *fav_allocate_state(Size size, const char *aggregate, const char *items);
 pg_noreturn extern void fav_raise_invalid_state(const char *aggregate, const char *problem);
+
+/* The arguments of a call of a function or an operator; NIL if this is none. */
+extern List *fav_arguments_of(Node *call);
 
 /*
  * The schema of the extension, which is that of the function that is being called; a type there,

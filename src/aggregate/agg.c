@@ -83,73 +83,61 @@ new_state(FunctionCallInfo fcinfo, const FavParams *params)
 
 typedef FavParams (*ReadParams) (FunctionCallInfo fcinfo, int first);
 
-/* Returns the state argument of a transition, or a new state for the first row. */
-static pg_attribute_always_inline FavAggState *
-transition_state(FunctionCallInfo fcinfo, FavKind kind, ReadParams read_params)
+/*
+ * A transition.  One function per kind of element, so that the kind is not tested for each row.
+ * The second number of a pair has `second` bytes.
+ */
+static pg_attribute_always_inline Datum
+transition(FunctionCallInfo fcinfo, FavKind kind, ReadParams read_params, size_t second)
 {
 	int			first = kind == FAV_KIND_PAIR ? 3 : 2;
-	FavAggState *state;
+	FavAggState *state = PG_ARGISNULL(0) ? NULL : (FavAggState *) PG_GETARG_POINTER(0);
 	FavParams	params;
+	uint64		seed;
 
-	if (!PG_ARGISNULL(0))
+	if (state == NULL || PG_NARGS() > first)
+		params = read_params(fcinfo, first);
+	if (state == NULL)
 	{
-		state = (FavAggState *) PG_GETARG_POINTER(0);
-		if (PG_NARGS() > first)
-		{
-			params = read_params(fcinfo, first);
-			check_same_params(&state->params, &params);
-		}
-		return state;
+		params.kind = kind;
+		fav_check_params(&params);
+		state = new_state(fcinfo, &params);
 	}
-	params = read_params(fcinfo, first);
-	params.kind = kind;
-	fav_check_params(&params);
-	return new_state(fcinfo, &params);
+	else if (PG_NARGS() > first)
+		check_same_params(&state->params, &params);
+	seed = state->params.seed;
+	if (fav_element_is_null(fcinfo, kind, 1))
+		PG_RETURN_POINTER(state);
+	if (kind != FAV_KIND_PAIR)
+		fav_hashset_add(&state->set, fav_hash_datum(kind, PG_GETARG_DATUM(1), seed));
+	else
+		fav_hashset_add(&state->set,
+						fav_hash_pair(PG_GETARG_INT64(1),
+									  second == sizeof(int64) ? PG_GETARG_INT64(2) :
+									  second == sizeof(int32) ? PG_GETARG_INT32(2) :
+									  PG_GETARG_INT16(2), seed));
+	PG_RETURN_POINTER(state);
 }
 
-/* One function per kind of element, so that the kind is not tested for each row. */
-#define TRANSITION(name, kind, read_params, is_null, hash) \
-	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
-	Datum name(PG_FUNCTION_ARGS) \
-	{ \
-		FavAggState *state = transition_state(fcinfo, kind, read_params); \
-		uint64		seed = state->params.seed; \
-		\
-		if (!(is_null)) \
-			fav_hashset_add(&state->set, hash); \
-		PG_RETURN_POINTER(state); \
-	} \
-	PG_FUNCTION_INFO_V1(name)
+FAV_FUNCTION(fav_agg_int8, transition(fcinfo, FAV_KIND_INTEGER, agg_params, 0));
+FAV_FUNCTION(fav_agg_text, transition(fcinfo, FAV_KIND_TEXT, agg_params, 0));
+FAV_FUNCTION(fav_agg_uuid, transition(fcinfo, FAV_KIND_UUID, agg_params, 0));
+FAV_FUNCTION(fav_agg_bytea, transition(fcinfo, FAV_KIND_BYTES, agg_params, 0));
 
-#define ELEMENT_TRANSITION(name, kind, read_params) \
-	TRANSITION(name, kind, read_params, PG_ARGISNULL(1), \
-			   fav_hash_datum(kind, PG_GETARG_DATUM(1), seed))
-
-ELEMENT_TRANSITION(fav_agg_int8, FAV_KIND_INTEGER, agg_params);
-ELEMENT_TRANSITION(fav_agg_text, FAV_KIND_TEXT, agg_params);
-ELEMENT_TRANSITION(fav_agg_uuid, FAV_KIND_UUID, agg_params);
-ELEMENT_TRANSITION(fav_agg_bytea, FAV_KIND_BYTES, agg_params);
-
-ELEMENT_TRANSITION(fav_base_int8, FAV_KIND_INTEGER, base_params);
-ELEMENT_TRANSITION(fav_base_text, FAV_KIND_TEXT, base_params);
-ELEMENT_TRANSITION(fav_base_uuid, FAV_KIND_UUID, base_params);
-ELEMENT_TRANSITION(fav_base_bytea, FAV_KIND_BYTES, base_params);
-
-TRANSITION(fav_base_pair, FAV_KIND_PAIR, base_params, PG_ARGISNULL(1) || PG_ARGISNULL(2),
-		   fav_hash_pair(PG_GETARG_INT64(1), PG_GETARG_INT64(2), seed));
+FAV_FUNCTION(fav_base_int8, transition(fcinfo, FAV_KIND_INTEGER, base_params, 0));
+FAV_FUNCTION(fav_base_text, transition(fcinfo, FAV_KIND_TEXT, base_params, 0));
+FAV_FUNCTION(fav_base_uuid, transition(fcinfo, FAV_KIND_UUID, base_params, 0));
+FAV_FUNCTION(fav_base_bytea, transition(fcinfo, FAV_KIND_BYTES, base_params, 0));
+FAV_FUNCTION(fav_base_pair, transition(fcinfo, FAV_KIND_PAIR, base_params, sizeof(int64)));
 
 /*
  * The second number of a pair may have any integer type.  Without a function for each type,
  * PostgreSQL would resolve two integer columns to an element and its error rate, because float8
  * is the preferred numeric type.
  */
-#define PAIR_TRANSITION(name, second) \
-	TRANSITION(name, FAV_KIND_PAIR, agg_params, PG_ARGISNULL(1) || PG_ARGISNULL(2), \
-			   fav_hash_pair(PG_GETARG_INT64(1), second, seed))
-
-PAIR_TRANSITION(fav_agg_pair_int8, PG_GETARG_INT64(2));
-PAIR_TRANSITION(fav_agg_pair_int4, PG_GETARG_INT32(2));
-PAIR_TRANSITION(fav_agg_pair_int2, PG_GETARG_INT16(2));
+FAV_FUNCTION(fav_agg_pair_int8, transition(fcinfo, FAV_KIND_PAIR, agg_params, sizeof(int64)));
+FAV_FUNCTION(fav_agg_pair_int4, transition(fcinfo, FAV_KIND_PAIR, agg_params, sizeof(int32)));
+FAV_FUNCTION(fav_agg_pair_int2, transition(fcinfo, FAV_KIND_PAIR, agg_params, sizeof(int16)));
 
 Datum
 fav_agg_combine(PG_FUNCTION_ARGS)
@@ -158,11 +146,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 	FavAggState *other = PG_ARGISNULL(1) ? NULL : (FavAggState *) PG_GETARG_POINTER(1);
 
 	if (other == NULL)
-	{
-		if (state == NULL)
-			PG_RETURN_NULL();
-		PG_RETURN_POINTER(state);
-	}
+		return fav_return_first(fcinfo);
 	if (state == NULL)
 		state = new_state(fcinfo, &other->params);
 	check_same_params(&state->params, &other->params);

@@ -27,22 +27,18 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
 	FavExpanded *object;
-	FavReader	local;
 	FavReader  *reader;
 	uint64_t	hash;
 
 	/* The common case, a value in its row: nothing to load. */
-	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
+	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute) &&
+		!fav_is_probed_again(fcinfo, attribute))
 	{
-		reader = fav_find_reader_in_row(fcinfo, attribute);
-		if (reader != NULL)
-		{
-			hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
-			PG_RETURN_BOOL(fav_reader_contains(reader, hash));
-		}
-		fav_open_flat(&local.filter, attribute);
-		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
-		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
+		FavFilter	filter;
+
+		fav_open_flat(&filter, attribute);
+		hash = fav_hash_argument(fcinfo, kind, element_number, &filter.params);
+		PG_RETURN_BOOL(fav_contains(&filter, hash));
 	}
 	object = fav_find_expanded(PointerGetDatum(attribute));
 	if (object != NULL)
@@ -50,7 +46,7 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 		hash = fav_hash_argument(fcinfo, kind, element_number, fav_expanded_params(object, kind));
 		PG_RETURN_BOOL(fav_expanded_contains(object, hash));
 	}
-	reader = fav_find_reader(fcinfo, attribute, is_bounded, &local);
+	reader = fav_find_reader(fcinfo, attribute, is_bounded);
 	hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
 	PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 }
@@ -78,7 +74,10 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 																 &reader->filter.params)));
 }
 
-/* Returns the reader of argument 0 for an array of `count` elements of this kind. */
+/*
+ * Returns the reader of argument 0 for an array of `count` elements of this kind.  That of an
+ * expanded object is `local`.
+ */
 static FavReader *
 get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, bool is_bounded, FavReader *local)
 {
@@ -87,7 +86,7 @@ get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, bool is_bounded, Fa
 
 	if (object == NULL)
 	{
-		reader = fav_get_reader(fcinfo, 0, is_bounded, local);
+		reader = fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(0), is_bounded);
 		fav_reader_expect(reader, count);
 		return reader;
 	}

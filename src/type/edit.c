@@ -102,14 +102,11 @@ expire_elements(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t
 static bool
 is_variable(FunctionCallInfo fcinfo)
 {
-	Node	   *call = fcinfo->flinfo != NULL ? fcinfo->flinfo->fn_expr : NULL;
-	Node	   *first = NULL;
+	List	   *arguments = fcinfo->flinfo != NULL ?
+		fav_arguments_of(fcinfo->flinfo->fn_expr) : NIL;
 
-	if (call != NULL && IsA(call, FuncExpr))
-		first = linitial(((FuncExpr *) call)->args);
-	else if (call != NULL && IsA(call, OpExpr))
-		first = linitial(((OpExpr *) call)->args);
-	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
+	return arguments != NIL && IsA(linitial(arguments), Param) &&
+		linitial_node(Param, arguments)->paramkind == PARAM_EXTERN;
 }
 
 /* Begin to edit argument 0, which may be NULL.  Returns the parameters for hashing elements. */

@@ -7,6 +7,8 @@
  */
 #include "fav.h"
 
+#include <ctype.h>
+
 #include "cache/bounded.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
@@ -17,8 +19,6 @@
 #define INTERRUPT_EVERY_BYTES	(1024 * 1024)
 
 PG_FUNCTION_INFO_V1(fav_out);
-PG_FUNCTION_INFO_V1(fav_send);
-PG_FUNCTION_INFO_V1(fav_to_bytea);
 
 /* A type, and the check that every input function makes of bytes from outside. */
 typedef struct ValueType
@@ -53,35 +53,6 @@ static const ValueType cache_type = {
 	"fav_cache", "Use fav_cache_new, fav_add or fav_cache_agg to make a cache.", is_bounded_set
 };
 
-static inline int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 'a' ^ 'A';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Returns the number of the first character that is not a hexadecimal digit, or 0. */
-static size_t
-decode(const char *digits, size_t size, uint8_t *bytes)
-{
-	size_t		i;
-
-	for (i = 0; i < size; i++)
-	{
-		int			high = hex_digit(digits[2 * i]);
-		int			low = hex_digit(digits[2 * i + 1]);
-
-		if (i % INTERRUPT_EVERY_BYTES == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (high < 0 || low < 0)
-			return 2 * i + (high < 0 ? 1 : 2);
-		bytes[i] = (uint8_t) (high << 4 | low);
-	}
-	return 0;
-}
-
 /* Make a value of `size` bytes, which are at `source`, as hexadecimal digits if is_text. */
 static Datum
 make_value(FunctionCallInfo fcinfo, const ValueType *type, const char *source, size_t size,
@@ -89,7 +60,8 @@ make_value(FunctionCallInfo fcinfo, const ValueType *type, const char *source, s
 {
 	struct varlena *result;
 	uint8_t    *bytes;
-	size_t		wrong = 0;
+	size_t		right;
+	size_t		i;
 	FavProblem	problem;
 
 	if (size > FAV_MAX_SIZE)
@@ -99,17 +71,26 @@ make_value(FunctionCallInfo fcinfo, const ValueType *type, const char *source, s
 						 errdetail("It has %zu bytes, but the limit is %u.",
 								   size, (unsigned) FAV_MAX_SIZE),
 						 errhint(FAV_SPREAD_HINT)));
-	result = fav_allocate_value(size);
-	bytes = (uint8_t *) VARDATA(result);
-	if (is_text)
-		wrong = decode(source, size, bytes);
-	else
-		fav_copy(bytes, (const uint8_t *) source, size);
-	if (wrong > 0)
+	for (right = 0; is_text && isxdigit((unsigned char) source[right]); right++)
+		if (right % INTERRUPT_EVERY_BYTES == 0)
+			CHECK_FOR_INTERRUPTS();
+	if (is_text && right < 2 * size)
 		fav_input_error(fcinfo,
 						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 						 errmsg("invalid input syntax for type %s", type->name),
-						 errdetail("Character %zu is not a hexadecimal digit.", wrong + 2)));
+						 errdetail("Character %zu is not a hexadecimal digit.", right + 3)));
+	result = fav_allocate_value(size);
+	bytes = (uint8_t *) VARDATA(result);
+	for (i = 0; i < size; i += INTERRUPT_EVERY_BYTES)
+	{
+		size_t		now = Min(size - i, INTERRUPT_EVERY_BYTES);
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_text)
+			hex_decode(source + 2 * i, 2 * now, (char *) bytes + i);
+		else
+			memcpy(bytes + i, source + i, now);
+	}
 	if (!type->is_value(bytes, size, &problem))
 		fav_input_error(fcinfo,
 						(errcode(is_text ? ERRCODE_INVALID_TEXT_REPRESENTATION :
@@ -181,22 +162,7 @@ fav_out(PG_FUNCTION_ARGS)
 	PG_RETURN_CSTRING(text);
 }
 
-Datum
-fav_send(PG_FUNCTION_ARGS)
-{
-	struct varlena *value = PG_GETARG_VARLENA_PP(0);
-	StringInfoData message;
-
-	pq_begintypsend(&message);
-	pq_sendbytes(&message, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
-	PG_RETURN_BYTEA_P(pq_endtypsend(&message));
-}
-
 /* A flat fav value has the same representation as a bytea. */
-Datum
-fav_to_bytea(PG_FUNCTION_ARGS)
-{
-	if (VARATT_IS_EXTERNAL_EXPANDED(PG_GETARG_POINTER(0)))
-		PG_RETURN_BYTEA_P(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)));
-	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-}
+FAV_FUNCTION(fav_send, PointerGetDatum(PG_GETARG_BYTEA_P_COPY(0)));
+FAV_FUNCTION(fav_to_bytea, VARATT_IS_EXTERNAL_EXPANDED(PG_GETARG_POINTER(0)) ?
+			 PointerGetDatum(PG_GETARG_BYTEA_P(0)) : PG_GETARG_DATUM(0));
