@@ -158,12 +158,12 @@ extern Oid	fav_find_function(Oid schema, const char *name, int nargs, const Oid 
 extern ReturnSetInfo *fav_return_rows(FunctionCallInfo fcinfo);
 extern Datum fav_return_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
 
-/* The result of a function that changes nothing: its first argument, or NULL. */
+/* Return an argument, which may be NULL, as the result. */
 static inline Datum
-fav_return_first(FunctionCallInfo fcinfo)
+fav_return_argument(FunctionCallInfo fcinfo, int number)
 {
-	fcinfo->isnull = PG_ARGISNULL(0);
-	return PG_GETARG_DATUM(0);
+	fcinfo->isnull = PG_ARGISNULL(number);
+	return PG_GETARG_DATUM(number);
 }
 
 /* Raise an error if an argument, or one of several, is NULL. */

@@ -146,7 +146,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 	FavAggState *other = PG_ARGISNULL(1) ? NULL : (FavAggState *) PG_GETARG_POINTER(1);
 
 	if (other == NULL)
-		return fav_return_first(fcinfo);
+		return fav_return_argument(fcinfo, 0);
 	if (state == NULL)
 		state = new_state(fcinfo, &other->params);
 	check_same_params(&state->params, &other->params);

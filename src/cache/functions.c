@@ -91,19 +91,6 @@ begin_edit(FunctionCallInfo fcinfo, FavBoundedEditor *editor)
 }
 
 static Datum
-end_edit(FunctionCallInfo fcinfo, FavBoundedEditor *editor, FavKind kind)
-{
-	if (!PG_ARGISNULL(0) && !editor->changed)
-	{
-		pfree(editor->value);
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	}
-	if (editor->set.params.kind == FAV_KIND_NONE)
-		editor->set.params.kind = kind;
-	return finished_datum(editor);
-}
-
-static Datum
 edit(FunctionCallInfo fcinfo, FavKind kind, bool is_array, BoundedEdit function)
 {
 	FavBoundedEditor editor;
@@ -112,7 +99,7 @@ edit(FunctionCallInfo fcinfo, FavKind kind, bool is_array, BoundedEdit function)
 	int			i;
 
 	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && function == fav_bounded_remove))
-		return fav_return_first(fcinfo);
+		return fav_return_argument(fcinfo, 0);
 	fav_get_elements(fcinfo, is_array, &elements);
 	begin_edit(fcinfo, &editor);
 	hashes = fav_hash_elements(fcinfo, kind, &elements, &editor.set.params);
@@ -123,7 +110,14 @@ edit(FunctionCallInfo fcinfo, FavKind kind, bool is_array, BoundedEdit function)
 		fav_require(function(&editor, hashes[i]));
 	}
 	pfree(hashes);
-	return end_edit(fcinfo, &editor, kind);
+	if (!PG_ARGISNULL(0) && !editor.changed)
+	{
+		pfree(editor.value);
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	if (editor.set.params.kind == FAV_KIND_NONE)
+		editor.set.params.kind = kind;
+	return finished_datum(&editor);
 }
 
 /*

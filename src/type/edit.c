@@ -214,7 +214,7 @@ edit(FunctionCallInfo fcinfo, FavKind kind, bool is_array, FavEdit function)
 	uint64_t   *hashes;
 
 	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && function == remove_elements))
-		return fav_return_first(fcinfo);
+		return fav_return_argument(fcinfo, 0);
 	fav_get_elements(fcinfo, is_array, &elements);
 	params = begin_edit(fcinfo, kind, (size_t) elements.count, &edit);
 	if (function == fav_editor_add_many_at)
@@ -308,14 +308,12 @@ fav_union(PG_FUNCTION_ARGS)
 	FavArgument b;
 	FavEditor	editor;
 
-	if (PG_ARGISNULL(0) && PG_ARGISNULL(1))
-		PG_RETURN_NULL();
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		PG_RETURN_DATUM(PG_GETARG_DATUM(PG_ARGISNULL(0) ? 1 : 0));
+		return fav_return_argument(fcinfo, PG_ARGISNULL(0) ? 1 : 0);
 	fav_get_argument(fcinfo, 0, &a);
 	fav_get_argument(fcinfo, 1, &b);
 	if (a.filter.is_short || b.filter.is_short)
-		PG_RETURN_DATUM(PG_GETARG_DATUM(a.filter.is_short ? 1 : 0));
+		return fav_return_argument(fcinfo, a.filter.is_short ? 1 : 0);
 	fav_editor_open(&editor, &a.filter);
 	fav_unite(&editor, &b.filter);
 	return fav_finish_edit(&editor);

@@ -97,14 +97,6 @@ is_filter(Node *node, Oid function)
 								type == fav_find_type(schema, "fav_cache"));
 }
 
-static bool
-is_any_function(Oid function)
-{
-	char	   *name = get_func_name(function);
-
-	return name != NULL && strcmp(name, "fav_contains_any") == 0;
-}
-
 /*
  * The selectivity of every form: contains(filter, element), its commutator, and any or all of
  * an array.
@@ -134,8 +126,10 @@ selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
 	if (type_is_array(exprType(element)))
 	{
 		double		count = fav_estimate_array_length(root, element);
+		char	   *name = get_func_name(function);
+		bool		is_any = name != NULL && strcmp(name, "fav_contains_any") == 0;
 
-		share = is_any_function(function) ? 1.0 - pow(1.0 - share, count) : pow(share, count);
+		share = is_any ? 1.0 - pow(1.0 - share, count) : pow(share, count);
 	}
 	CLAMP_PROBABILITY(share);
 	return share;
