@@ -131,6 +131,8 @@ pg_noreturn extern void fav_raise(FavStatus status);
 pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
+
+/* A capacity that is an argument, which must be positive. */
 extern uint64 fav_get_capacity(FunctionCallInfo fcinfo, int number);
 
 /*
