@@ -5,6 +5,7 @@
  */
 #include "fav.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "core/sizing.h"
@@ -17,6 +18,9 @@
 #include "utils/tuplestore.h"
 
 PG_MODULE_MAGIC;
+
+/* What a tuple needs beside a serialized state. */
+#define TUPLE_OVERHEAD		1024
 
 /* Returns NULL instead of raising an error, so that the core can restore its filter. */
 void *
@@ -95,7 +99,20 @@ fav_default_params(void)
 	return params;
 }
 
-/* The caller checks that the capacity is positive, because SQL passes it as a signed number. */
+uint64
+fav_get_capacity(FunctionCallInfo fcinfo, int number)
+{
+	int64		capacity = PG_GETARG_INT64(number);
+
+	if (capacity < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
+				 errdetail("The capacity must be at least 1.")));
+	return (uint64) capacity;
+}
+
+/* fav_get_capacity() checks that the capacity is positive, because SQL passes a signed number. */
 void
 fav_check_params(const FavParams *params)
 {
@@ -121,7 +138,6 @@ fav_check_params(const FavParams *params)
 				 errhint(FAV_SPREAD_HINT)));
 }
 
-/* Returns the memory context for the state of an aggregate. */
 MemoryContext
 fav_aggregate_context(FunctionCallInfo fcinfo)
 {
@@ -130,6 +146,38 @@ fav_aggregate_context(FunctionCallInfo fcinfo)
 	if (!AggCheckCallContext(fcinfo, &context))
 		elog(ERROR, "aggregate function called in non-aggregate context");
 	return context;
+}
+
+struct varlena *
+fav_allocate_state(Size size, const char *aggregate, const char *items)
+{
+	/* it travels in a tuple, whose total size is limited to 1 GB */
+	if (size > MaxAllocSize - TUPLE_OVERHEAD)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("too many %s for a parallel %s", items, aggregate),
+				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
+	return fav_allocate_value(size);
+}
+
+void
+fav_raise_invalid_state(const char *aggregate, const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+			 errmsg("invalid serialized state of %s", aggregate),
+			 errdetail_internal("%s", problem)));
+	pg_unreachable();
+}
+
+List *
+fav_arguments_of(Node *call)
+{
+	if (call != NULL && IsA(call, FuncExpr))
+		return ((FuncExpr *) call)->args;
+	if (call != NULL && IsA(call, OpExpr))
+		return ((OpExpr *) call)->args;
+	return NIL;
 }
 
 Oid
@@ -175,40 +223,46 @@ fav_return_rows(FunctionCallInfo fcinfo)
 	return result;
 }
 
+Datum
+fav_return_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	TupleDesc	descriptor;
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
+}
+
+void
+fav_refuse_null(bool is_null, const char *names)
+{
+	if (is_null)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", names)));
+}
+
 void
 fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
 {
-	size_t		size;
-
 	argument->datum = PG_GETARG_VARLENA_PP(number);
-	size = VARSIZE_ANY_EXHDR(argument->datum);
-	fav_require_open(&argument->filter, VARDATA_ANY(argument->datum), size, size);
+	fav_open_flat(&argument->filter, argument->datum);
 }
 
-void
-fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument)
+struct varlena *
+fav_allocate_value(size_t size)
 {
-	if ((Pointer) argument->datum != PG_GETARG_POINTER(number))
-		pfree(argument->datum);
-}
+	struct varlena *value = palloc(VARHDRSZ + size);
 
-Datum
-fav_make_datum(const FavFilter *filter)
-{
-	size_t		size = VARHDRSZ + fav_size(filter);
-	struct varlena *result = palloc(size);
-
-	SET_VARSIZE(result, size);
-	fav_write(filter, (uint8_t *) VARDATA(result));
-	return PointerGetDatum(result);
+	SET_VARSIZE(value, VARHDRSZ + size);
+	return value;
 }
 
 Datum
 fav_make_short(void)
 {
-	struct varlena *result = palloc(VARHDRSZ + FAV_SHORT_SIZE);
+	struct varlena *result = fav_allocate_value(FAV_SHORT_SIZE);
 
-	SET_VARSIZE(result, VARHDRSZ + FAV_SHORT_SIZE);
 	*VARDATA(result) = FAV_FORMAT_VERSION;
 	return PointerGetDatum(result);
 }
@@ -216,11 +270,12 @@ fav_make_short(void)
 Datum
 fav_finish_edit(FavEditor *editor)
 {
-	const FavFilter *result;
-	Datum		datum;
+	const FavFilter *filter;
+	struct varlena *result;
 
-	fav_require(fav_editor_finish(editor, &result));
-	datum = fav_make_datum(result);
+	fav_require(fav_editor_finish(editor, &filter));
+	result = fav_allocate_value(fav_size(filter));
+	fav_write(filter, (uint8_t *) VARDATA(result));
 	fav_editor_close(editor);
-	return datum;
+	return PointerGetDatum(result);
 }

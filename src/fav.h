@@ -22,7 +22,8 @@
 #if PG_VERSION_NUM >= 160000
 #define fav_input_error(fcinfo, ...) ereturn((fcinfo)->context, (Datum) 0, __VA_ARGS__)
 #else
-#define fav_input_error(fcinfo, ...) ereport(ERROR, __VA_ARGS__)
+#define fav_input_error(fcinfo, ...) \
+	do { (void) (fcinfo); ereport(ERROR, __VA_ARGS__); } while (0)
 #endif
 
 /* 18 turned pg_attribute_noreturn() into a specifier. */
@@ -97,6 +98,13 @@ typedef struct SupportRequestModifyInPlace
 #define FAV_SUB_SELECTS_GROUP	false
 #endif
 
+/* 17 estimates arrays of columns by their statistics.  With utils/selfuncs.h. */
+#if PG_VERSION_NUM >= 170000
+#define fav_estimate_array_length(root, array) estimate_array_length(root, array)
+#else
+#define fav_estimate_array_length(root, array) estimate_array_length(array)
+#endif
+
 /* VARATT_EXTERNAL_IS_COMPRESSED compares signed and unsigned numbers before 19. */
 static inline bool
 fav_is_compressed(struct varatt_external pointer)
@@ -123,7 +131,21 @@ pg_noreturn extern void fav_raise(FavStatus status);
 pg_noreturn extern void fav_raise_corrupted(const FavProblem *problem);
 extern FavParams fav_default_params(void);
 extern void fav_check_params(const FavParams *params);
+
+/* A capacity that is an argument, which must be positive. */
+extern uint64 fav_get_capacity(FunctionCallInfo fcinfo, int number);
+
+/*
+ * For aggregates: the memory context of their states; memory for a serialized state of `size`
+ * bytes, with an error that names the aggregate and what it has too many of; and the error about
+ * a state that is none.
+ */
 extern MemoryContext fav_aggregate_context(FunctionCallInfo fcinfo);
+extern struct varlena *fav_allocate_state(Size size, const char *aggregate, const char *items);
+pg_noreturn extern void fav_raise_invalid_state(const char *aggregate, const char *problem);
+
+/* The arguments of a call of a function or an operator; NIL if this is none. */
+extern List *fav_arguments_of(Node *call);
 
 /*
  * The schema of the extension, which is that of the function that is being called; a type there,
@@ -134,8 +156,23 @@ extern Oid	fav_schema_of_function(FunctionCallInfo fcinfo);
 extern Oid	fav_find_type(Oid schema, const char *name);
 extern Oid	fav_find_function(Oid schema, const char *name, int nargs, const Oid *types);
 
-/* Begin the result of a function that returns rows. */
+/* Begin the result of a function that returns rows; the result of one that returns a row. */
 extern ReturnSetInfo *fav_return_rows(FunctionCallInfo fcinfo);
+extern Datum fav_return_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
+
+/* Return an argument, which may be NULL, as the result. */
+static inline Datum
+fav_return_argument(FunctionCallInfo fcinfo, int number)
+{
+	fcinfo->isnull = PG_ARGISNULL(number);
+	return PG_GETARG_DATUM(number);
+}
+
+/* Raise an error if an argument, or one of several, is NULL. */
+extern void fav_refuse_null(bool is_null, const char *names);
+
+/* Memory for a value of `size` bytes, which are yet to be set. */
+extern struct varlena *fav_allocate_value(size_t size);
 
 static inline void
 fav_require(FavStatus status)
@@ -157,6 +194,15 @@ fav_require_open(FavFilter *filter, const void *bytes, size_t available, size_t 
 		fav_raise_corrupted(&problem);
 }
 
+/* Open a value that is here completely.  The filter points into it. */
+static inline void
+fav_open_flat(FavFilter *filter, const struct varlena *value)
+{
+	size_t		size = VARSIZE_ANY_EXHDR(value);
+
+	fav_require_open(filter, VARDATA_ANY(value), size, size);
+}
+
 /*
  * An argument that is detoasted completely and opened.  `filter` points into `datum`.  `datum`
  * is the argument itself if that is not toasted.
@@ -168,10 +214,6 @@ typedef struct FavArgument
 } FavArgument;
 
 extern void fav_get_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
-extern void fav_free_argument(FunctionCallInfo fcinfo, int number, FavArgument *argument);
-
-/* Make a value from a filter. */
-extern Datum fav_make_datum(const FavFilter *filter);
 
 /* The short form of the empty filter; and is a value that? */
 extern Datum fav_make_short(void);

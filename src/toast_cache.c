@@ -54,8 +54,9 @@
 
 static void account(FavReader *reader);
 
+/* Open the value of a reader, of which these bytes are here. */
 static void
-open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
+open_bytes(FavReader *reader, const struct varlena *bytes)
 {
 	const uint8_t *start = (const uint8_t *) VARDATA_ANY(bytes);
 	size_t		available = VARSIZE_ANY_EXHDR(bytes);
@@ -64,18 +65,17 @@ open_bytes(FavReader *reader, const struct varlena *bytes, size_t size)
 	{
 		FavProblem	problem;
 
-		if (fav_bounded_open(&reader->bounded, start, available, size, &problem) != FAV_OK)
+		if (fav_bounded_open(&reader->bounded, start, available, reader->size, &problem) != FAV_OK)
 			fav_raise_corrupted(&problem);
 		reader->filter.params = reader->bounded.params;
 		/* makes fav_reader_contains() call fav_reader_fetch_contains() */
 		reader->filter.tombstones = NULL;
 		return;
 	}
-	fav_require_open(&reader->filter, start, available, size);
+	fav_require_open(&reader->filter, start, available, reader->size);
 	reader->newest = reader->filter.newest;
 	fav_forget(&reader->filter, reader->now);
 	reader->loaded = bytes;
-	reader->size = size;
 	fav_matcher_init(&reader->matcher, &reader->filter);
 }
 
@@ -85,22 +85,14 @@ fav_reader_forget(FavReader *reader, int32 now)
 	if (reader->now == now || !fav_is_dated(&reader->filter))
 		return;
 	reader->now = now;
-	open_bytes(reader, reader->loaded, reader->size);
+	open_bytes(reader, reader->loaded);
 }
 
-static inline size_t
-value_size(const FavReader *reader)
+/* Is the whole value loaded, of a filter or a bounded set? */
+static bool
+is_loaded(const FavReader *reader)
 {
-	return reader->pointer.va_rawsize - VARHDRSZ;
-}
-
-/* The cost of fetched blocks, in bytes, at which the whole value is loaded. */
-static inline size_t
-worth_loading(const FavReader *reader)
-{
-	size_t		size = value_size(reader);
-
-	return size > LARGE_VALUE ? size : size / 4;
+	return reader->is_bounded ? reader->bounded.entries != NULL : fav_reader_is_loaded(reader);
 }
 
 static void
@@ -110,8 +102,8 @@ load_whole(FavReader *reader)
 	struct varlena *whole = detoast_attr(reader->attribute);
 
 	MemoryContextSwitchTo(old);
-	open_bytes(reader, whole, value_size(reader));
-	reader->is_far = value_size(reader) >= FAR_BYTES && !reader->is_bounded;
+	open_bytes(reader, whole);
+	reader->is_far = reader->size >= FAR_BYTES && !reader->is_bounded;
 	account(reader);
 }
 
@@ -131,8 +123,7 @@ static void
 load_first(FavReader *reader)
 {
 	/* blocks of a compressed value cannot be fetched alone */
-	if (fav_is_compressed(reader->pointer) ||
-		value_size(reader) <= SMALL_VALUE)
+	if (fav_is_compressed(reader->pointer) || reader->size <= SMALL_VALUE)
 		load_whole(reader);
 	else
 	{
@@ -140,7 +131,7 @@ load_first(FavReader *reader)
 		struct varlena *head = fetch_head(reader->attribute);
 
 		MemoryContextSwitchTo(old);
-		open_bytes(reader, head, value_size(reader));
+		open_bytes(reader, head);
 
 		/* a block of each slice may cost more than the whole value */
 		fav_reader_expect(reader, 1);
@@ -262,20 +253,16 @@ account(FavReader *reader)
 }
 
 static FavReader *
-make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
-			bool is_bounded)
+make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
 {
 	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
-	FavReader  *reader = MemoryContextAlloc(own, sizeof(FavReader));
+	FavReader  *reader = MemoryContextAllocZero(own, sizeof(FavReader));
 
 	reader->cache = cache;
 	reader->context = own;
-	reader->is_bounded = is_bounded;
+	reader->is_bounded = cache->is_bounded;
 	VARATT_EXTERNAL_GET_POINTER(reader->pointer, attribute);
-	reader->bytes = 0;
-	reader->fetched = 0;
-	reader->is_far = false;
-	reader->last_integer = reader->last_step = 0;
+	reader->size = reader->pointer.va_rawsize - VARHDRSZ;
 	reader->now = FAV_NO_PERIOD;
 	reader->attribute = MemoryContextAlloc(own, VARSIZE_ANY(attribute));
 	memcpy(reader->attribute, attribute, VARSIZE_ANY(attribute));
@@ -284,38 +271,25 @@ make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attrib
 }
 
 static FavReader *
-cached_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
-			  bool is_bounded)
+find_out_of_line(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
 {
 	struct varatt_external pointer;
 	CacheEntry *entry;
+	FavReader  *reader;
 	bool		found;
 
 	VARATT_EXTERNAL_GET_POINTER(pointer, attribute);
 	if (cache->readers == NULL)
 		cache->readers = readers_create(context, FEW_READERS, NULL);
 	entry = readers_lookup(cache->readers, pointer);
-	if (entry == NULL)
-	{
-		/* an error here leaves no entry; the reader's context is deleted with its parent */
-		FavReader  *reader = make_reader(cache, context, attribute, is_bounded);
+	if (entry != NULL)
+		return cache->latest = entry->reader;
 
-		entry = readers_insert(cache->readers, pointer, &found);
-		entry->reader = reader;
-		account(reader);
-		return cache->latest = cache->newest = reader;
-	}
-	return cache->latest = entry->reader;
-}
-
-static FavReader *
-local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
-{
-	local->is_bounded = is_bounded;
-	attribute = pg_detoast_datum_packed(attribute);
-	local->now = FAV_NO_PERIOD;
-	open_bytes(local, attribute, VARSIZE_ANY_EXHDR(attribute));
-	return local;
+	/* an error here leaves no entry; the reader's context is deleted with its parent */
+	reader = make_reader(cache, context, attribute);
+	readers_insert(cache->readers, pointer, &found)->reader = reader;
+	account(reader);
+	return cache->latest = cache->newest = reader;
 }
 
 /*
@@ -323,21 +297,24 @@ local_reader(struct varlena *attribute, bool is_bounded, FavReader *local)
  * own address, and nothing is copied.
  */
 static FavReader *
-in_row_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
+find_in_row(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
 {
 	FavReader  *reader = cache->in_row;
+	struct varlena *whole = pg_detoast_datum_packed(attribute);
 	bool		is_probed_again = cache->last_in_row == attribute;
 
 	if (reader == NULL)
-	{
 		reader = cache->in_row = MemoryContextAllocZero(context, sizeof(FavReader));
-		reader->head = MemoryContextAlloc(context, VARHDRSZ + FAV_MAX_HEAD_SIZE);
-	}
+	reader->is_bounded = cache->is_bounded;
 	reader->head_size = 0;
-	(void) local_reader(attribute, false, reader);
+	reader->size = VARSIZE_ANY_EXHDR(whole);
+	reader->now = FAV_NO_PERIOD;
+	open_bytes(reader, whole);
 	cache->last_in_row = attribute;
-	if (is_probed_again && reader->loaded == attribute)
+	if (is_probed_again && whole == attribute && !reader->is_bounded)
 	{
+		if (reader->head == NULL)
+			reader->head = MemoryContextAlloc(context, VARHDRSZ + FAV_MAX_HEAD_SIZE);
 		reader->head_size = (size_t) (VARDATA_ANY(attribute) - (char *) attribute) +
 			Min(fav_head_size(&reader->filter), reader->size);
 		memcpy(reader->head, attribute, reader->head_size);
@@ -352,63 +329,52 @@ fav_reader_cache_keep(FavReaderCache *cache, MemoryContext context, struct varle
 
 	if (latest != NULL)
 		return latest;
-	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
-		return cached_reader(cache, context, attribute, false);
-	return in_row_reader(cache, context, attribute);
+	return VARATT_IS_EXTERNAL_ONDISK(attribute) ?
+		find_out_of_line(cache, context, attribute) : find_in_row(cache, context, attribute);
 }
 
-FavReader *
-fav_reader_cache_find(FavReaderCache *cache, MemoryContext context, struct varlena *attribute,
-					  FavReader *local)
-{
-	if (VARATT_IS_EXTERNAL_ONDISK(attribute))
-		return cached_reader(cache, context, attribute, false);
-	return local_reader(attribute, false, local);
-}
-
+/* Without `function` nothing is kept for the next call. */
 static FavReaderCache *
-cache_of_call(FmgrInfo *function)
+cache_of_call(FmgrInfo *function, MemoryContext context)
 {
+	if (function == NULL)
+		return MemoryContextAllocZero(context, sizeof(FavReaderCache));
 	if (function->fn_extra == NULL)
-		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavReaderCache));
+		function->fn_extra = MemoryContextAllocZero(context, sizeof(FavReaderCache));
 	return function->fn_extra;
 }
 
-FavReader *
-fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, bool is_bounded,
-				FavReader *local)
+static inline MemoryContext
+context_of_call(const FmgrInfo *function)
 {
-	FmgrInfo   *function = fcinfo->flinfo;
-
-	if (function == NULL || !VARATT_IS_EXTERNAL_ONDISK(attribute))
-		return local_reader(attribute, is_bounded, local);
-	return cached_reader(cache_of_call(function), function->fn_mcxt, attribute, is_bounded);
+	return function == NULL ? CurrentMemoryContext : function->fn_mcxt;
 }
 
 FavReader *
-fav_find_reader_in_row(FunctionCallInfo fcinfo, struct varlena *attribute)
+fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, bool is_bounded)
 {
-	FavReaderCache *cache;
+	MemoryContext context = context_of_call(fcinfo->flinfo);
+	FavReaderCache *cache = cache_of_call(fcinfo->flinfo, context);
 
-	if (fcinfo->flinfo == NULL)
-		return NULL;
-	cache = cache_of_call(fcinfo->flinfo);
-	if (cache->last_in_row != attribute)
-	{
-		cache->last_in_row = attribute;
-		return NULL;
-	}
-	return in_row_reader(cache, fcinfo->flinfo->fn_mcxt, attribute);
+	cache->is_bounded = is_bounded;
+	return fav_reader_cache_keep(cache, context, attribute);
+}
+
+bool
+fav_is_probed_again(FunctionCallInfo fcinfo, const struct varlena *attribute)
+{
+	FavReaderCache *cache = cache_of_call(fcinfo->flinfo, context_of_call(fcinfo->flinfo));
+	bool		result = cache->last_in_row == attribute;
+
+	cache->last_in_row = attribute;
+	return result;
 }
 
 void
 fav_reader_expect(FavReader *reader, uint64 probes)
 {
-	bool		is_loaded = reader->is_bounded ? reader->bounded.entries != NULL :
-		fav_reader_is_loaded(reader);
-
-	if (!is_loaded && probes * (reader->is_bounded ? 1 : reader->filter.nslices) >=
-		value_size(reader) / BLOCK_FETCH_COST)
+	if (!is_loaded(reader) && probes * (reader->is_bounded ? 1 : reader->filter.nslices) >=
+		reader->size / BLOCK_FETCH_COST)
 		load_whole(reader);
 }
 
@@ -511,8 +477,6 @@ bounded_contains(FavReader *reader, uint64_t hash)
 	struct varlena *bucket;
 	bool		found;
 
-	if (set->entries == NULL && reader->fetched >= worth_loading(reader))
-		load_whole(reader);
 	if (set->entries != NULL)
 		return fav_bounded_contains(set, hash);
 	bucket = fetch(reader, FAV_BOUNDED_HEADER_SIZE + fav_bounded_bucket_offset(set, hash),
@@ -525,13 +489,13 @@ bounded_contains(FavReader *reader, uint64_t hash)
 bool
 fav_reader_fetch_contains(FavReader *reader, uint64_t hash)
 {
+	if (!is_loaded(reader) &&
+		reader->fetched >= (reader->size > LARGE_VALUE ? reader->size : reader->size / 4))
+		load_whole(reader);
 	if (reader->is_bounded)
 		return bounded_contains(reader, hash);
-	if (reader->fetched >= worth_loading(reader))
-	{
-		load_whole(reader);
+	if (fav_reader_is_loaded(reader))
 		return fav_matcher_contains(&reader->matcher, hash);
-	}
 	return FAV_IS_MEMBER(fav_matcher_in_recent(&reader->matcher, hash),
 						 fetch_is_reported(reader, hash),
 						 fetch_has_tombstone(reader, hash));

@@ -10,8 +10,8 @@
 #include "cache/bounded.h"
 
 /*
- * A filter to probe.  A value that is not out of line is read in place.  A value out of line is
- * in the cache of the calling function: loaded completely, or only its head, in which case each
+ * A filter to probe, in the cache of the calling function.  A value that is not out of line is
+ * read in place.  A value out of line is loaded completely, or only its head, in which case each
  * probe fetches blocks from TOAST.
  *
  * A value in its row that is probed again and again, as that of an InitPlan, is not parsed again.
@@ -22,14 +22,14 @@
  */
 typedef struct FavReader
 {
-	/* only in the cache */
+	/* only of a value out of line */
 	struct varatt_external pointer; /* the key */
 	bool		is_far;			/* a loaded filter, too large for the nearest caches */
 	uint64		last_integer;	/* the last integer probed; see fav_reader_look_ahead() */
 	uint64		last_step;		/* its difference from the one before */
 
 	/* only of a value in its row that is probed again */
-	uint8_t    *head;			/* a copy, with the header of the varlena */
+	uint8_t    *head;			/* a copy, with the header of the varlena, or NULL */
 	size_t		head_size;		/* 0: the value was opened once */
 
 	const struct varlena *loaded;	/* the bytes that the filter was opened from */
@@ -41,7 +41,7 @@ typedef struct FavReader
 	bool		is_bounded;
 	FavBounded	bounded;		/* if is_bounded; no entries while only the head is loaded */
 
-	/* only in the cache */
+	/* only of a value out of line */
 	struct FavReaderCache *cache;
 	MemoryContext context;		/* holds the reader and everything it loads */
 	Size		bytes;			/* allocated in the context */
@@ -58,33 +58,30 @@ typedef struct FavReaderCache
 {
 	FavReader  *latest;			/* the one used last, or NULL */
 	FavReader  *newest;			/* the one loaded last, or NULL */
-	FavReader  *in_row;			/* of a value in its row, or NULL */
+	FavReader  *in_row;			/* of the last value in its row, or NULL */
 	const struct varlena *last_in_row;	/* its address */
 	struct readers_hash *readers;	/* all, by TOAST pointer; NULL before the first one */
 	Size		bytes;			/* allocated by all readers */
 	uint32		evictions;		/* so far */
+	bool		is_bounded;		/* the values are bounded sets */
 } FavReaderCache;
 
-/*
- * Returns the reader of an attribute.  For a value out of line it is in the cache, whose memory
- * comes from `context`.  Otherwise it is `local`.
- */
-extern FavReader *fav_reader_cache_find(FavReaderCache *cache, MemoryContext context,
-										struct varlena *attribute, FavReader *local);
-
-/* Returns the reader of an attribute that may be probed again.  It is in the cache. */
+/* Returns the reader of an attribute.  The memory of the cache comes from `context`. */
 extern FavReader *fav_reader_cache_keep(FavReaderCache *cache, MemoryContext context,
 										struct varlena *attribute);
 
-/* The same for an attribute of a call, which is a filter or a bounded set. */
+/*
+ * The same for an attribute of a call, which is a filter or a bounded set.  The reader is valid
+ * until the SQL function returns.
+ */
 extern FavReader *fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute,
-								  bool is_bounded, FavReader *local);
+								  bool is_bounded);
 
 /*
- * Returns the reader of a filter in its row, if the last call had one at the same address.  If
- * not, this is not the time to prepare a reader, and the result is NULL.
+ * Had the last call a filter in its row at the same address?  If not, this is not the time to
+ * prepare a reader.
  */
-extern FavReader *fav_find_reader_in_row(FunctionCallInfo fcinfo, struct varlena *attribute);
+extern bool fav_is_probed_again(FunctionCallInfo fcinfo, const struct varlena *attribute);
 
 static pg_attribute_always_inline bool
 fav_reader_is_of_row(const FavReader *reader, const struct varlena *attribute)
@@ -119,21 +116,6 @@ fav_same_reader(FunctionCallInfo fcinfo, int number)
 
 	return cache == NULL ? NULL :
 		fav_reader_cache_latest(cache, (struct varlena *) PG_GETARG_POINTER(number));
-}
-
-/*
- * Returns the reader of argument `number`, which is not NULL.  The reader is `local` if the value
- * is not out of line.  It is valid until the SQL function returns.
- */
-static inline FavReader *
-fav_get_reader(FunctionCallInfo fcinfo, int number, bool is_bounded, FavReader *local)
-{
-	FavReader  *same = fav_same_reader(fcinfo, number);
-
-	if (same != NULL)
-		return same;
-	return fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(number), is_bounded,
-						   local);
 }
 
 /* Open a value.  If it is out of line, load only its head. */

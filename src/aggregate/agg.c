@@ -14,14 +14,9 @@
 #include "type/elements.h"
 #include "utils/memutils.h"
 
-/* A serialized state travels in a tuple, whose total size is limited to 1 GB. */
-#define TUPLE_OVERHEAD		1024
-
 PG_FUNCTION_INFO_V1(fav_agg_combine);
 PG_FUNCTION_INFO_V1(fav_agg_serialize);
 PG_FUNCTION_INFO_V1(fav_agg_deserialize);
-PG_FUNCTION_INFO_V1(fav_agg_final);
-PG_FUNCTION_INFO_V1(fav_base_final);
 
 /*
  * Read the parameters, which follow the element as arguments from number `first` on.
@@ -36,16 +31,7 @@ agg_params(FunctionCallInfo fcinfo, int first)
 	if (PG_NARGS() > first && !PG_ARGISNULL(first))
 		params.error_rate = PG_GETARG_FLOAT8(first);
 	if (PG_NARGS() > first + 1 && !PG_ARGISNULL(first + 1))
-	{
-		int64		capacity = PG_GETARG_INT64(first + 1);
-
-		if (capacity < 1)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
-					 errdetail("The capacity must be at least 1.")));
-		params.capacity = (uint64) capacity;
-	}
+		params.capacity = fav_get_capacity(fcinfo, first + 1);
 	return params;
 }
 
@@ -55,10 +41,7 @@ base_params(FunctionCallInfo fcinfo, int first)
 {
 	FavParams	params = fav_default_params();
 
-	if (PG_ARGISNULL(first) || PG_ARGISNULL(first + 1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("error_rate and seed must not be null")));
+	fav_refuse_null(PG_ARGISNULL(first) || PG_ARGISNULL(first + 1), "error_rate and seed");
 	params.capacity = 0;
 	params.error_rate = PG_GETARG_FLOAT8(first);
 	params.seed = (uint64) PG_GETARG_INT64(first + 1);
@@ -100,73 +83,61 @@ new_state(FunctionCallInfo fcinfo, const FavParams *params)
 
 typedef FavParams (*ReadParams) (FunctionCallInfo fcinfo, int first);
 
-/* Returns the state argument of a transition, or a new state for the first row. */
-static pg_attribute_always_inline FavAggState *
-transition_state(FunctionCallInfo fcinfo, FavKind kind, ReadParams read_params)
+/*
+ * A transition.  One function per kind of element, so that the kind is not tested for each row.
+ * The second number of a pair has `second` bytes.
+ */
+static pg_attribute_always_inline Datum
+transition(FunctionCallInfo fcinfo, FavKind kind, ReadParams read_params, size_t second)
 {
 	int			first = kind == FAV_KIND_PAIR ? 3 : 2;
-	FavAggState *state;
+	FavAggState *state = PG_ARGISNULL(0) ? NULL : (FavAggState *) PG_GETARG_POINTER(0);
 	FavParams	params;
+	uint64		seed;
 
-	if (!PG_ARGISNULL(0))
+	if (state == NULL || PG_NARGS() > first)
+		params = read_params(fcinfo, first);
+	if (state == NULL)
 	{
-		state = (FavAggState *) PG_GETARG_POINTER(0);
-		if (PG_NARGS() > first)
-		{
-			params = read_params(fcinfo, first);
-			check_same_params(&state->params, &params);
-		}
-		return state;
+		params.kind = kind;
+		fav_check_params(&params);
+		state = new_state(fcinfo, &params);
 	}
-	params = read_params(fcinfo, first);
-	params.kind = kind;
-	fav_check_params(&params);
-	return new_state(fcinfo, &params);
+	else if (PG_NARGS() > first)
+		check_same_params(&state->params, &params);
+	seed = state->params.seed;
+	if (fav_element_is_null(fcinfo, kind, 1))
+		PG_RETURN_POINTER(state);
+	if (kind != FAV_KIND_PAIR)
+		fav_hashset_add(&state->set, fav_hash_datum(kind, PG_GETARG_DATUM(1), seed));
+	else
+		fav_hashset_add(&state->set,
+						fav_hash_pair(PG_GETARG_INT64(1),
+									  second == sizeof(int64) ? PG_GETARG_INT64(2) :
+									  second == sizeof(int32) ? PG_GETARG_INT32(2) :
+									  PG_GETARG_INT16(2), seed));
+	PG_RETURN_POINTER(state);
 }
 
-/* One function per kind of element, so that the kind is not tested for each row. */
-#define TRANSITION(name, kind, read_params, is_null, hash) \
-	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
-	Datum name(PG_FUNCTION_ARGS) \
-	{ \
-		FavAggState *state = transition_state(fcinfo, kind, read_params); \
-		uint64		seed = state->params.seed; \
-		\
-		if (!(is_null)) \
-			fav_hashset_add(&state->set, hash); \
-		PG_RETURN_POINTER(state); \
-	} \
-	PG_FUNCTION_INFO_V1(name)
+FAV_FUNCTION(fav_agg_int8, transition(fcinfo, FAV_KIND_INTEGER, agg_params, 0));
+FAV_FUNCTION(fav_agg_text, transition(fcinfo, FAV_KIND_TEXT, agg_params, 0));
+FAV_FUNCTION(fav_agg_uuid, transition(fcinfo, FAV_KIND_UUID, agg_params, 0));
+FAV_FUNCTION(fav_agg_bytea, transition(fcinfo, FAV_KIND_BYTES, agg_params, 0));
 
-#define ELEMENT_TRANSITION(name, kind, read_params) \
-	TRANSITION(name, kind, read_params, PG_ARGISNULL(1), \
-			   fav_hash_datum(kind, PG_GETARG_DATUM(1), seed))
-
-ELEMENT_TRANSITION(fav_agg_int8, FAV_KIND_INTEGER, agg_params);
-ELEMENT_TRANSITION(fav_agg_text, FAV_KIND_TEXT, agg_params);
-ELEMENT_TRANSITION(fav_agg_uuid, FAV_KIND_UUID, agg_params);
-ELEMENT_TRANSITION(fav_agg_bytea, FAV_KIND_BYTES, agg_params);
-
-ELEMENT_TRANSITION(fav_base_int8, FAV_KIND_INTEGER, base_params);
-ELEMENT_TRANSITION(fav_base_text, FAV_KIND_TEXT, base_params);
-ELEMENT_TRANSITION(fav_base_uuid, FAV_KIND_UUID, base_params);
-ELEMENT_TRANSITION(fav_base_bytea, FAV_KIND_BYTES, base_params);
-
-TRANSITION(fav_base_pair, FAV_KIND_PAIR, base_params, PG_ARGISNULL(1) || PG_ARGISNULL(2),
-		   fav_hash_pair(PG_GETARG_INT64(1), PG_GETARG_INT64(2), seed));
+FAV_FUNCTION(fav_base_int8, transition(fcinfo, FAV_KIND_INTEGER, base_params, 0));
+FAV_FUNCTION(fav_base_text, transition(fcinfo, FAV_KIND_TEXT, base_params, 0));
+FAV_FUNCTION(fav_base_uuid, transition(fcinfo, FAV_KIND_UUID, base_params, 0));
+FAV_FUNCTION(fav_base_bytea, transition(fcinfo, FAV_KIND_BYTES, base_params, 0));
+FAV_FUNCTION(fav_base_pair, transition(fcinfo, FAV_KIND_PAIR, base_params, sizeof(int64)));
 
 /*
  * The second number of a pair may have any integer type.  Without a function for each type,
  * PostgreSQL would resolve two integer columns to an element and its error rate, because float8
  * is the preferred numeric type.
  */
-#define PAIR_TRANSITION(name, second) \
-	TRANSITION(name, FAV_KIND_PAIR, agg_params, PG_ARGISNULL(1) || PG_ARGISNULL(2), \
-			   fav_hash_pair(PG_GETARG_INT64(1), second, seed))
-
-PAIR_TRANSITION(fav_agg_pair_int8, PG_GETARG_INT64(2));
-PAIR_TRANSITION(fav_agg_pair_int4, PG_GETARG_INT32(2));
-PAIR_TRANSITION(fav_agg_pair_int2, PG_GETARG_INT16(2));
+FAV_FUNCTION(fav_agg_pair_int8, transition(fcinfo, FAV_KIND_PAIR, agg_params, sizeof(int64)));
+FAV_FUNCTION(fav_agg_pair_int4, transition(fcinfo, FAV_KIND_PAIR, agg_params, sizeof(int32)));
+FAV_FUNCTION(fav_agg_pair_int2, transition(fcinfo, FAV_KIND_PAIR, agg_params, sizeof(int16)));
 
 Datum
 fav_agg_combine(PG_FUNCTION_ARGS)
@@ -175,11 +146,7 @@ fav_agg_combine(PG_FUNCTION_ARGS)
 	FavAggState *other = PG_ARGISNULL(1) ? NULL : (FavAggState *) PG_GETARG_POINTER(1);
 
 	if (other == NULL)
-	{
-		if (state == NULL)
-			PG_RETURN_NULL();
-		PG_RETURN_POINTER(state);
-	}
+		return fav_return_argument(fcinfo, 0);
 	if (state == NULL)
 		state = new_state(fcinfo, &other->params);
 	check_same_params(&state->params, &other->params);
@@ -196,19 +163,11 @@ Datum
 fav_agg_serialize(PG_FUNCTION_ARGS)
 {
 	FavAggState *state = (FavAggState *) PG_GETARG_POINTER(0);
-	Size		size;
 	bytea	   *result;
 
 	fav_aggregate_context(fcinfo);
 	fav_hashset_sort(&state->set);
-	size = VARHDRSZ + fav_state_size(state);
-	if (size > MaxAllocSize - TUPLE_OVERHEAD)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("too many elements for a parallel fav_agg"),
-				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
-	result = palloc(size);
-	SET_VARSIZE(result, size);
+	result = fav_allocate_state(fav_state_size(state), "fav_agg", "elements");
 	fav_state_write(state, (uint8_t *) VARDATA(result));
 	PG_RETURN_BYTEA_P(result);
 }
@@ -227,62 +186,42 @@ fav_agg_deserialize(PG_FUNCTION_ARGS)
 	if (problem == NULL && used != size)
 		problem = "It is too long.";
 	if (problem != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid serialized state of fav_agg"),
-				 errdetail_internal("%s", problem)));
+		fav_raise_invalid_state("fav_agg", problem);
 	fav_check_params(&state->params);
 	PG_RETURN_POINTER(state);
 }
 
 /*
- * Build the filter.  The default capacity is the number of elements.  The state remains usable,
- * because a window function calls this repeatedly.
+ * Build the filter with `factor` times its error rate.  The default capacity is the number of
+ * elements.  The state remains usable, because a window function calls this repeatedly.
  */
-static void
-build(FavAggState *state, FavParams params, FavEditor *editor)
-{
-	size_t		count;
-
-	fav_hashset_sort(&state->set);
-	count = state->set.count;
-	if (params.capacity == 0)
-		params.capacity = count > FAV_RECENT_MAX ? count : FAV_DEFAULT_CAPACITY;
-	fav_require(fav_editor_build(editor, &params, state->set.hashes, count));
-}
-
-Datum
-fav_agg_final(PG_FUNCTION_ARGS)
+static Datum
+final(FunctionCallInfo fcinfo, double factor)
 {
 	FavAggState *state;
+	FavParams	params;
 	FavEditor	editor;
+	size_t		count;
 
 	fav_aggregate_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	state = (FavAggState *) PG_GETARG_POINTER(0);
-	build(state, state->params, &editor);
+	fav_hashset_sort(&state->set);
+	count = state->set.count;
+	params = state->params;
+	params.error_rate *= factor;
+	if (params.capacity == 0)
+		params.capacity = count > FAV_RECENT_MAX ? count : FAV_DEFAULT_CAPACITY;
+	fav_require(fav_editor_build(&editor, &params, state->set.hashes, count));
+	editor.filter.params.error_rate = state->params.error_rate;
 	return fav_finish_edit(&editor);
 }
+
+FAV_FUNCTION(fav_agg_final, final(fcinfo, 1));
 
 /*
  * A base never grows, so its only slice may use all of the error share of the base.  The first
  * slice of a chain gets half of the error rate, so build with twice the share.
  */
-Datum
-fav_base_final(PG_FUNCTION_ARGS)
-{
-	FavAggState *state;
-	FavParams	params;
-	FavEditor	editor;
-
-	fav_aggregate_context(fcinfo);
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	state = (FavAggState *) PG_GETARG_POINTER(0);
-	params = state->params;
-	params.error_rate *= 2 * FAV_BASE_ERROR_SHARE;
-	build(state, params, &editor);
-	editor.filter.params.error_rate = state->params.error_rate;
-	return fav_finish_edit(&editor);
-}
+FAV_FUNCTION(fav_base_final, final(fcinfo, 2 * FAV_BASE_ERROR_SHARE));

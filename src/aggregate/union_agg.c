@@ -24,16 +24,11 @@
 #define UNION_VERSION		1
 #define UNION_HEADER_SIZE	2
 
-/* A serialized state travels in a tuple, whose total size is limited to 1 GB. */
-#define TUPLE_OVERHEAD		1024
-
 typedef struct UnionState
 {
 	bool		has_exact;		/* is one of the filters exact? */
 	FavAggState exact;			/* elements and largest parameters of the exact filters */
-	struct varlena **filters;	/* the other filters */
-	size_t		nfilters;
-	size_t		capacity;		/* of filters */
+	List	   *filters;		/* values of the other filters */
 } UnionState;
 
 PG_FUNCTION_INFO_V1(fav_union_transition);
@@ -72,21 +67,12 @@ unite_params(UnionState *state, const FavParams *params, MemoryContext context)
 static void
 keep_filter(UnionState *state, const uint8_t *bytes, size_t size, MemoryContext context)
 {
-	struct varlena *copy = MemoryContextAllocHuge(context, VARHDRSZ + size);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	struct varlena *copy = fav_allocate_value(size);
 
-	SET_VARSIZE(copy, VARHDRSZ + size);
 	fav_copy((uint8_t *) VARDATA(copy), bytes, size);
-	if (state->nfilters == state->capacity)
-	{
-		size_t		capacity = state->capacity == 0 ? 4 : state->capacity * 2;
-
-		if (state->capacity == 0)
-			state->filters = MemoryContextAlloc(context, capacity * sizeof(struct varlena *));
-		else
-			state->filters = repalloc_huge(state->filters, capacity * sizeof(struct varlena *));
-		state->capacity = capacity;
-	}
-	state->filters[state->nfilters++] = copy;
+	state->filters = lappend(state->filters, copy);
+	MemoryContextSwitchTo(old);
 }
 
 static inline size_t
@@ -118,7 +104,7 @@ fav_union_transition(PG_FUNCTION_ARGS)
 		for (i = 0; i < argument.filter.nrecent; i++)
 			fav_hashset_add(&state->exact.set, fav_load64(argument.filter.recent + 8 * i));
 	}
-	fav_free_argument(fcinfo, 1, &argument);
+	PG_FREE_IF_COPY(argument.datum, 1);
 	PG_RETURN_POINTER(state);
 }
 
@@ -128,7 +114,7 @@ fav_union_combine(PG_FUNCTION_ARGS)
 	MemoryContext context = fav_aggregate_context(fcinfo);
 	UnionState *state = state_argument(fcinfo, context);
 	UnionState *other = PG_ARGISNULL(1) ? NULL : (UnionState *) PG_GETARG_POINTER(1);
-	size_t		i;
+	ListCell   *cell;
 
 	if (other == NULL)
 		PG_RETURN_POINTER(state);
@@ -137,9 +123,9 @@ fav_union_combine(PG_FUNCTION_ARGS)
 		unite_params(state, &other->exact.params, context);
 		fav_state_unite(&state->exact, &other->exact);
 	}
-	for (i = 0; i < other->nfilters; i++)
-		keep_filter(state, (const uint8_t *) VARDATA(other->filters[i]),
-					filter_size(other->filters[i]), context);
+	foreach(cell, other->filters)
+		keep_filter(state, (const uint8_t *) VARDATA(lfirst(cell)), filter_size(lfirst(cell)),
+					context);
 	PG_RETURN_POINTER(state);
 }
 
@@ -147,10 +133,10 @@ Datum
 fav_union_serialize(PG_FUNCTION_ARGS)
 {
 	UnionState *state = (UnionState *) PG_GETARG_POINTER(0);
-	Size		size = VARHDRSZ + UNION_HEADER_SIZE;
+	Size		size = UNION_HEADER_SIZE;
 	bytea	   *result;
 	uint8_t    *at;
-	size_t		i;
+	ListCell   *cell;
 
 	fav_aggregate_context(fcinfo);
 	if (state->has_exact)
@@ -158,26 +144,20 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 		fav_hashset_sort(&state->exact.set);
 		size += fav_state_size(&state->exact);
 	}
-	for (i = 0; i < state->nfilters; i++)
-		size += sizeof(uint32) + filter_size(state->filters[i]);
-	if (size > MaxAllocSize - TUPLE_OVERHEAD)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("too many filters for a parallel fav_union_agg"),
-				 errhint("Set max_parallel_workers_per_gather to 0 for this query.")));
-	result = palloc(size);
-	SET_VARSIZE(result, size);
+	foreach(cell, state->filters)
+		size += sizeof(uint32) + filter_size(lfirst(cell));
+	result = fav_allocate_state(size, "fav_union_agg", "filters");
 	at = (uint8_t *) VARDATA(result);
 	*at++ = UNION_VERSION;
 	*at++ = state->has_exact;
 	if (state->has_exact)
 		at = fav_state_write(&state->exact, at);
-	for (i = 0; i < state->nfilters; i++)
+	foreach(cell, state->filters)
 	{
-		size = filter_size(state->filters[i]);
+		size = filter_size(lfirst(cell));
 		fav_store32(at, size);
 		at += sizeof(uint32);
-		fav_copy(at, (const uint8_t *) VARDATA(state->filters[i]), size);
+		fav_copy(at, (const uint8_t *) VARDATA(lfirst(cell)), size);
 		at += size;
 	}
 	PG_RETURN_BYTEA_P(result);
@@ -186,11 +166,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 pg_noreturn static void
 raise_invalid_state(const char *problem)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-			 errmsg("invalid serialized state of fav_union_agg"),
-			 errdetail_internal("%s", problem)));
-	pg_unreachable();
+	fav_raise_invalid_state("fav_union_agg", problem);
 }
 
 Datum
@@ -240,10 +216,10 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 }
 
 static int
-compare_filters(const void *a, const void *b)
+compare_filters(const ListCell *a, const ListCell *b)
 {
-	const struct varlena *x = *(struct varlena *const *) a;
-	const struct varlena *y = *(struct varlena *const *) b;
+	const struct varlena *x = lfirst(a);
+	const struct varlena *y = lfirst(b);
 
 	/* larger filters first: smaller ones may be merged into their slices */
 	if (VARSIZE(x) != VARSIZE(y))
@@ -251,60 +227,57 @@ compare_filters(const void *a, const void *b)
 	return memcmp(VARDATA(x), VARDATA(y), filter_size(x));
 }
 
+/* Add sorted hashes. */
 static void
-open_filter(const struct varlena *value, FavFilter *filter)
+add_exact(FavEditor *editor, const FavHashSet *set)
 {
-	size_t		size = filter_size(value);
+	size_t		step = fav_scatter_step(set->count);
+	size_t		i;
 
-	fav_require_open(filter, VARDATA(value), size, size);
+	for (i = 0; i < set->count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		fav_require(fav_editor_add(editor, set->hashes[fav_scattered(i, step, set->count)]));
+	}
 }
 
 /* The state remains usable, because a window function calls this repeatedly. */
 Datum
 fav_union_final(PG_FUNCTION_ARGS)
 {
-	UnionState *state;
-	FavHashSet *set;
+	UnionState *state = PG_ARGISNULL(0) ? NULL : (UnionState *) PG_GETARG_POINTER(0);
+	FavAggState *exact;
 	FavEditor	editor;
 	FavFilter	filter;
-	size_t		i;
+	ListCell   *cell;
 
 	fav_aggregate_context(fcinfo);
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	state = (UnionState *) PG_GETARG_POINTER(0);
-	set = &state->exact.set;
+	if (state == NULL || (state->filters == NIL && !state->has_exact))
+		PG_RETURN_NULL();	/* all filters were NULL */
+	exact = &state->exact;
 	if (state->has_exact)
-		fav_hashset_sort(set);
-	if (state->nfilters == 0)
+		fav_hashset_sort(&exact->set);
+	if (state->filters == NIL)
 	{
-		if (!state->has_exact)
-			PG_RETURN_NULL();	/* all filters were NULL */
-		fav_require(fav_editor_build(&editor, &state->exact.params, set->hashes, set->count));
+		fav_require(fav_editor_build(&editor, &exact->params, exact->set.hashes,
+									 exact->set.count));
 		return fav_finish_edit(&editor);
 	}
 
-	qsort(state->filters, state->nfilters, sizeof(struct varlena *), compare_filters);
-	open_filter(state->filters[0], &filter);
+	list_sort(state->filters, compare_filters);
+	fav_open_flat(&filter, linitial(state->filters));
 	fav_editor_open(&editor, &filter);
-	for (i = 1; i < state->nfilters; i++)
+	for_each_from(cell, state->filters, 1)
 	{
 		CHECK_FOR_INTERRUPTS();
-		open_filter(state->filters[i], &filter);
+		fav_open_flat(&filter, lfirst(cell));
 		fav_unite(&editor, &filter);
 	}
 	if (state->has_exact)
 	{
-		size_t		step = fav_scatter_step(set->count);
-
-		fav_check_unitable(&editor.filter.params, &state->exact.params);
-		for (i = 0; i < set->count; i++)
-		{
-			if (i % FAV_INTERRUPT_EVERY == 0)
-				CHECK_FOR_INTERRUPTS();
-			fav_require(fav_editor_add(&editor,
-									   set->hashes[fav_scattered(i, step, set->count)]));
-		}
+		fav_check_unitable(&editor.filter.params, &exact->params);
+		add_exact(&editor, &exact->set);
 	}
 	return fav_finish_edit(&editor);
 }

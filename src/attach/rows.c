@@ -65,9 +65,8 @@ open_level(const FavRow *row, FavRowLevel *level)
 	if (level->reader == NULL && level->value != FAV_NO_LEVEL)
 	{
 		memset(&level->cache, 0, sizeof(level->cache));
-		level->reader = fav_reader_cache_find(&level->cache, CurrentMemoryContext,
-											  (struct varlena *) DatumGetPointer(level->value),
-											  &level->local);
+		level->reader = fav_reader_cache_keep(&level->cache, CurrentMemoryContext,
+											  (struct varlena *) DatumGetPointer(level->value));
 
 		/* An empty level does not know its kind. */
 		level->reader->filter.params.kind = row->attachment->kind;

@@ -14,8 +14,7 @@ typedef struct FavRowLevel
 {
 	Datum		value;
 	FavReader  *reader;			/* NULL: not opened yet */
-	FavReader	local;			/* for a value that is not out of line */
-	FavReaderCache cache;		/* for one that is */
+	FavReaderCache cache;		/* of the reader */
 } FavRowLevel;
 
 typedef struct FavRow

@@ -8,9 +8,7 @@
  */
 #include "fav.h"
 
-#include "access/htup_details.h"
 #include "cache/bounded.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "type/elements.h"
 #include "utils/builtins.h"
@@ -89,63 +87,37 @@ begin_edit(FunctionCallInfo fcinfo, FavBoundedEditor *editor)
 	}
 	bytes = get_bounded(fcinfo, false, &set);
 	fav_require(fav_bounded_edit(editor, &set));
-	if ((Pointer) bytes != PG_GETARG_POINTER(0))
-		pfree(bytes);
+	PG_FREE_IF_COPY(bytes, 0);
 }
 
 static Datum
-end_edit(FunctionCallInfo fcinfo, FavBoundedEditor *editor, FavKind kind)
-{
-	if (!PG_ARGISNULL(0) && !editor->changed)
-	{
-		pfree(editor->value);
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	}
-	if (editor->set.params.kind == FAV_KIND_NONE)
-		editor->set.params.kind = kind;
-	return finished_datum(editor);
-}
-
-static Datum
-unchanged(FunctionCallInfo fcinfo)
-{
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-}
-
-static Datum
-edit_element(FunctionCallInfo fcinfo, FavKind kind, BoundedEdit edit)
-{
-	FavBoundedEditor editor;
-
-	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && edit == fav_bounded_remove))
-		return unchanged(fcinfo);
-	begin_edit(fcinfo, &editor);
-	if (kind == FAV_KIND_TEXT)
-		fav_refuse_array_as_text(fcinfo, 1, &editor.set.params);
-	fav_require(edit(&editor, fav_hash_argument(fcinfo, kind, 1, &editor.set.params)));
-	return end_edit(fcinfo, &editor, kind);
-}
-
-static Datum
-edit_array(FunctionCallInfo fcinfo, FavKind kind, BoundedEdit edit)
+edit(FunctionCallInfo fcinfo, FavKind kind, bool is_array, BoundedEdit function)
 {
 	FavBoundedEditor editor;
 	FavElements elements;
+	uint64_t   *hashes;
 	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && edit == fav_bounded_remove))
-		return unchanged(fcinfo);
-	fav_get_elements(fcinfo, 1, &elements);
+	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && function == fav_bounded_remove))
+		return fav_return_argument(fcinfo, 0);
+	fav_get_elements(fcinfo, is_array, &elements);
 	begin_edit(fcinfo, &editor);
+	hashes = fav_hash_elements(fcinfo, kind, &elements, &editor.set.params);
 	for (i = 0; i < elements.count; i++)
 	{
 		if (i % FAV_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		fav_require(edit(&editor, fav_hash_for(&editor.set.params, kind, elements.values[i])));
+		fav_require(function(&editor, hashes[i]));
 	}
-	return end_edit(fcinfo, &editor, kind);
+	pfree(hashes);
+	if (!PG_ARGISNULL(0) && !editor.changed)
+	{
+		pfree(editor.value);
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	if (editor.set.params.kind == FAV_KIND_NONE)
+		editor.set.params.kind = kind;
+	return finished_datum(&editor);
 }
 
 /*
@@ -162,10 +134,7 @@ aggregate(FunctionCallInfo fcinfo, FavKind kind)
 
 	if (PG_NARGS() > capacity_number)
 	{
-		if (PG_ARGISNULL(capacity_number))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("capacity must not be null")));
+		fav_refuse_null(PG_ARGISNULL(capacity_number), "capacity");
 		capacity = PG_GETARG_INT32(capacity_number);
 	}
 	if (PG_ARGISNULL(0))
@@ -215,14 +184,11 @@ fav_cache_count(PG_FUNCTION_ARGS)
 Datum
 fav_cache_stats(PG_FUNCTION_ARGS)
 {
-	TupleDesc	descriptor;
 	FavBounded	set;
 	Datum		values[8];
 	bool		nulls[8] = {false};
 	int			i = 0;
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "fav_cache_stats must return a record");
 	(void) get_bounded(fcinfo, false, &set);
 
 	values[i++] = Int32GetDatum(FAV_BOUNDED_FORMAT_VERSION);
@@ -238,18 +204,18 @@ fav_cache_stats(PG_FUNCTION_ARGS)
 	values[i++] = Float8GetDatum(fav_bounded_eviction_rate(&set));
 	Assert(i == lengthof(values));
 
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+	return fav_return_row(fcinfo, values, nulls);
 }
 
 #define ELEMENT_FUNCTIONS(suffix, kind) \
-	FAV_FUNCTION(fav_cache_add_##suffix, edit_element(fcinfo, kind, fav_bounded_add)); \
-	FAV_FUNCTION(fav_cache_del_##suffix, edit_element(fcinfo, kind, fav_bounded_remove)); \
+	FAV_FUNCTION(fav_cache_add_##suffix, edit(fcinfo, kind, false, fav_bounded_add)); \
+	FAV_FUNCTION(fav_cache_del_##suffix, edit(fcinfo, kind, false, fav_bounded_remove)); \
 	FAV_FUNCTION(fav_cache_agg_##suffix, aggregate(fcinfo, kind))
 
 #define KIND_FUNCTIONS(suffix, kind) \
 	ELEMENT_FUNCTIONS(suffix, kind); \
-	FAV_FUNCTION(fav_cache_add_##suffix##_array, edit_array(fcinfo, kind, fav_bounded_add)); \
-	FAV_FUNCTION(fav_cache_del_##suffix##_array, edit_array(fcinfo, kind, fav_bounded_remove))
+	FAV_FUNCTION(fav_cache_add_##suffix##_array, edit(fcinfo, kind, true, fav_bounded_add)); \
+	FAV_FUNCTION(fav_cache_del_##suffix##_array, edit(fcinfo, kind, true, fav_bounded_remove))
 
 KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
 KIND_FUNCTIONS(text, FAV_KIND_TEXT);

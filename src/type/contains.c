@@ -27,25 +27,18 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 {
 	struct varlena *attribute = (struct varlena *) PG_GETARG_POINTER(filter_number);
 	FavExpanded *object;
-	FavReader	local;
 	FavReader  *reader;
 	uint64_t	hash;
 
 	/* The common case, a value in its row: nothing to load. */
-	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute))
+	if (!is_bounded && !VARATT_IS_EXTERNAL(attribute) && !VARATT_IS_COMPRESSED(attribute) &&
+		!fav_is_probed_again(fcinfo, attribute))
 	{
-		const uint8_t *bytes = (const uint8_t *) VARDATA_ANY(attribute);
-		size_t		size = VARSIZE_ANY_EXHDR(attribute);
+		FavFilter	filter;
 
-		reader = fav_find_reader_in_row(fcinfo, attribute);
-		if (reader != NULL)
-		{
-			hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
-			PG_RETURN_BOOL(fav_reader_contains(reader, hash));
-		}
-		fav_require_open(&local.filter, bytes, size, size);
-		hash = fav_hash_argument(fcinfo, kind, element_number, &local.filter.params);
-		PG_RETURN_BOOL(fav_contains(&local.filter, hash));
+		fav_open_flat(&filter, attribute);
+		hash = fav_hash_argument(fcinfo, kind, element_number, &filter.params);
+		PG_RETURN_BOOL(fav_contains(&filter, hash));
 	}
 	object = fav_find_expanded(PointerGetDatum(attribute));
 	if (object != NULL)
@@ -53,7 +46,7 @@ contains_first(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int ele
 		hash = fav_hash_argument(fcinfo, kind, element_number, fav_expanded_params(object, kind));
 		PG_RETURN_BOOL(fav_expanded_contains(object, hash));
 	}
-	reader = fav_find_reader(fcinfo, attribute, is_bounded, &local);
+	reader = fav_find_reader(fcinfo, attribute, is_bounded);
 	hash = fav_hash_argument(fcinfo, kind, element_number, &reader->filter.params);
 	PG_RETURN_BOOL(fav_reader_contains(reader, hash));
 }
@@ -81,7 +74,10 @@ contains_element(FunctionCallInfo fcinfo, FavKind kind, int filter_number, int e
 																 &reader->filter.params)));
 }
 
-/* Returns the reader of argument 0 for an array of `count` elements of this kind. */
+/*
+ * Returns the reader of argument 0 for an array of `count` elements of this kind.  That of an
+ * expanded object is `local`.
+ */
 static FavReader *
 get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, bool is_bounded, FavReader *local)
 {
@@ -90,7 +86,7 @@ get_reader(FunctionCallInfo fcinfo, FavKind kind, int count, bool is_bounded, Fa
 
 	if (object == NULL)
 	{
-		reader = fav_get_reader(fcinfo, 0, is_bounded, local);
+		reader = fav_find_reader(fcinfo, (struct varlena *) PG_GETARG_POINTER(0), is_bounded);
 		fav_reader_expect(reader, count);
 		return reader;
 	}
@@ -142,7 +138,7 @@ contains_array(FunctionCallInfo fcinfo, FavKind kind, bool wanted, bool is_bound
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	fav_get_elements(fcinfo, 1, &elements);
+	fav_get_elements(fcinfo, true, &elements);
 	if (!PG_ARGISNULL(0))
 		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
 	for (from = 0; from < elements.count; from += count)
@@ -195,7 +191,7 @@ filter_array(FunctionCallInfo fcinfo, FavKind kind, bool is_bounded)
 
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	fav_get_elements(fcinfo, 1, &elements);
+	fav_get_elements(fcinfo, true, &elements);
 	if (!PG_ARGISNULL(0))
 		reader = get_reader(fcinfo, kind, elements.count, is_bounded, &local);
 	kept = palloc((Size) elements.count * sizeof(Datum));

@@ -20,26 +20,19 @@ fav_new(PG_FUNCTION_ARGS)
 {
 	FavParams	params = fav_default_params();
 	FavEditor	editor;
-	int64		capacity;
 	int32		region_size;
 	int			i;
 
 	for (i = 0; i < 4; i++)
 		if (PG_ARGISNULL(i))
 			PG_RETURN_NULL();
-	capacity = PG_GETARG_INT64(0);
-	if (capacity < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("capacity " INT64_FORMAT " is out of range", capacity),
-				 errdetail("The capacity must be at least 1.")));
+	params.capacity = fav_get_capacity(fcinfo, 0);
 	region_size = PG_GETARG_INT32(2);
 	if (region_size < 1 || region_size > FAV_MAX_REGION_SIZE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("region_size %d is out of range", region_size),
 				 errdetail("The region size must be between 1 and %d.", FAV_MAX_REGION_SIZE)));
-	params.capacity = (uint64_t) capacity;
 	params.error_rate = PG_GETARG_FLOAT8(1);
 	params.region_size = (uint16_t) region_size;
 	params.seed = (uint64_t) PG_GETARG_INT64(3);
@@ -70,7 +63,7 @@ typedef struct Edit
 	FavExpanded *object;		/* to edit in place; NULL: use the editor */
 	bool		is_new;			/* this call made the object */
 	FavEditor	editor;
-	FavArgument argument;		/* opened by the editor; datum NULL: the argument is NULL */
+	FavArgument argument;		/* opened by the editor, if it is not NULL */
 	int32		period;			/* for functions that have one */
 } Edit;
 
@@ -109,14 +102,11 @@ expire_elements(FavEditor *editor, const uint64_t *hashes, size_t count, int32_t
 static bool
 is_variable(FunctionCallInfo fcinfo)
 {
-	Node	   *call = fcinfo->flinfo != NULL ? fcinfo->flinfo->fn_expr : NULL;
-	Node	   *first = NULL;
+	List	   *arguments = fcinfo->flinfo != NULL ?
+		fav_arguments_of(fcinfo->flinfo->fn_expr) : NIL;
 
-	if (call != NULL && IsA(call, FuncExpr))
-		first = linitial(((FuncExpr *) call)->args);
-	else if (call != NULL && IsA(call, OpExpr))
-		first = linitial(((OpExpr *) call)->args);
-	return first != NULL && IsA(first, Param) && ((Param *) first)->paramkind == PARAM_EXTERN;
+	return arguments != NIL && IsA(linitial(arguments), Param) &&
+		linitial_node(Param, arguments)->paramkind == PARAM_EXTERN;
 }
 
 /* Begin to edit argument 0, which may be NULL.  Returns the parameters for hashing elements. */
@@ -132,12 +122,11 @@ begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
 	is_own = object != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(PG_GETARG_POINTER(0));
 	edit->object = NULL;
 	edit->is_new = false;
-	edit->argument.datum = NULL;
 	if (is_own && fav_expanded_is_editable(object, count))
 		edit->object = object;
 	else if (FAV_HAS_IN_PLACE && (is_own || is_variable(fcinfo)))
 	{
-		edit->object = is_null ? fav_expand_empty() : fav_expand(PG_GETARG_DATUM(0));
+		edit->object = fav_expand(&fcinfo->args[0]);
 		edit->is_new = true;
 	}
 	if (edit->object != NULL)
@@ -182,25 +171,18 @@ static Datum
 end_edit(FunctionCallInfo fcinfo, Edit *edit)
 {
 	const FavFilter *filter;
-	Datum		result;
+	Datum		result = PG_GETARG_DATUM(0);
 
 	if (edit->object != NULL)
-	{
-		if (!edit->is_new || PG_ARGISNULL(0) || fav_expanded_has_changed(edit->object))
-			return fav_expanded_datum(edit->object);
-		fav_expanded_release(edit->object);
-		return PG_GETARG_DATUM(0);
-	}
+		return fav_expanded_result(edit->object, edit->is_new ? &fcinfo->args[0] : NULL);
+	if (PG_ARGISNULL(0))
+		return fav_finish_edit(&edit->editor);
 	fav_require(fav_editor_finish(&edit->editor, &filter));
-	if (edit->argument.datum != NULL && !edit->editor.changed)
-	{
-		fav_editor_close(&edit->editor);
-		result = PG_GETARG_DATUM(0);
-	}
-	else
+	if (edit->editor.changed)
 		result = fav_finish_edit(&edit->editor);
-	if (edit->argument.datum != NULL)
-		fav_free_argument(fcinfo, 0, &edit->argument);
+	else
+		fav_editor_close(&edit->editor);
+	PG_FREE_IF_COPY(edit->argument.datum, 0);
 	return result;
 }
 
@@ -214,10 +196,7 @@ get_period(FunctionCallInfo fcinfo, int number, const FavParams *params, Edit *e
 				 errmsg("filter is not dated"),
 				 errdetail("It keeps its elements for ever and knows no periods."),
 				 errhint("Make the filter with fav_new(keep => ...).")));
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("period must not be null")));
+	fav_refuse_null(PG_ARGISNULL(number), "period");
 	edit->period = PG_GETARG_INT32(number);
 	if (edit->period == FAV_NO_PERIOD)
 		ereport(ERROR,
@@ -227,55 +206,20 @@ get_period(FunctionCallInfo fcinfo, int number, const FavParams *params, Edit *e
 }
 
 static Datum
-edit_element(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
-{
-	Edit		edit;
-	const FavParams *params;
-	uint64_t	hash;
-
-	if (fav_element_is_null(fcinfo, kind, 1) ||
-		(PG_ARGISNULL(0) && function == remove_elements))
-	{
-		if (PG_ARGISNULL(0))
-			PG_RETURN_NULL();
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	}
-	params = begin_edit(fcinfo, kind, 1, &edit);
-	if (function == fav_editor_add_many_at)
-		get_period(fcinfo, 3, params, &edit);
-	if (kind == FAV_KIND_TEXT)
-		fav_refuse_array_as_text(fcinfo, 1, params);
-	hash = fav_hash_argument(fcinfo, kind, 1, params);
-	edit_hashes(&edit, kind, function, &hash, 1);
-	return end_edit(fcinfo, &edit);
-}
-
-static Datum
-edit_array(FunctionCallInfo fcinfo, FavKind kind, FavEdit function)
+edit(FunctionCallInfo fcinfo, FavKind kind, bool is_array, FavEdit function)
 {
 	Edit		edit;
 	FavElements elements;
 	const FavParams *params;
 	uint64_t   *hashes;
-	int			i;
 
-	if (PG_ARGISNULL(1) || (PG_ARGISNULL(0) && function == remove_elements))
-	{
-		if (PG_ARGISNULL(0))
-			PG_RETURN_NULL();
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	}
-	fav_get_elements(fcinfo, 1, &elements);
+	if (fav_element_is_null(fcinfo, kind, 1) || (PG_ARGISNULL(0) && function == remove_elements))
+		return fav_return_argument(fcinfo, 0);
+	fav_get_elements(fcinfo, is_array, &elements);
 	params = begin_edit(fcinfo, kind, (size_t) elements.count, &edit);
 	if (function == fav_editor_add_many_at)
-		get_period(fcinfo, 2, params, &edit);
-	hashes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) elements.count * sizeof(uint64_t));
-	for (i = 0; i < elements.count; i++)
-	{
-		if (i % FAV_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		hashes[i] = fav_hash_for(params, kind, elements.values[i]);
-	}
+		get_period(fcinfo, kind == FAV_KIND_PAIR ? 3 : 2, params, &edit);
+	hashes = fav_hash_elements(fcinfo, kind, &elements, params);
 	edit_hashes(&edit, kind, function, hashes, (size_t) elements.count);
 	pfree(hashes);
 	return end_edit(fcinfo, &edit);
@@ -297,23 +241,23 @@ fav_expire(PG_FUNCTION_ARGS)
 }
 
 #define FAV_ELEMENT_FUNCTIONS(suffix, kind) \
-	FAV_FUNCTION(fav_add_##suffix, edit_element(fcinfo, kind, add_elements)); \
-	FAV_FUNCTION(fav_del_##suffix, edit_element(fcinfo, kind, remove_elements)); \
-	FAV_FUNCTION(fav_exclude_##suffix, edit_element(fcinfo, kind, exclude_elements))
+	FAV_FUNCTION(fav_add_##suffix, edit(fcinfo, kind, false, add_elements)); \
+	FAV_FUNCTION(fav_del_##suffix, edit(fcinfo, kind, false, remove_elements)); \
+	FAV_FUNCTION(fav_exclude_##suffix, edit(fcinfo, kind, false, exclude_elements))
 
 #define FAV_KIND_FUNCTIONS(suffix, kind) \
 	FAV_ELEMENT_FUNCTIONS(suffix, kind); \
-	FAV_FUNCTION(fav_add_##suffix##_array, edit_array(fcinfo, kind, add_elements)); \
-	FAV_FUNCTION(fav_del_##suffix##_array, edit_array(fcinfo, kind, remove_elements)); \
-	FAV_FUNCTION(fav_exclude_##suffix##_array, edit_array(fcinfo, kind, exclude_elements)); \
-	FAV_FUNCTION(fav_add_at_##suffix, edit_array(fcinfo, kind, fav_editor_add_many_at))
+	FAV_FUNCTION(fav_add_##suffix##_array, edit(fcinfo, kind, true, add_elements)); \
+	FAV_FUNCTION(fav_del_##suffix##_array, edit(fcinfo, kind, true, remove_elements)); \
+	FAV_FUNCTION(fav_exclude_##suffix##_array, edit(fcinfo, kind, true, exclude_elements)); \
+	FAV_FUNCTION(fav_add_at_##suffix, edit(fcinfo, kind, true, fav_editor_add_many_at))
 
 FAV_KIND_FUNCTIONS(int8, FAV_KIND_INTEGER);
 FAV_KIND_FUNCTIONS(text, FAV_KIND_TEXT);
 FAV_KIND_FUNCTIONS(uuid, FAV_KIND_UUID);
 FAV_KIND_FUNCTIONS(bytea, FAV_KIND_BYTES);
 FAV_ELEMENT_FUNCTIONS(pair, FAV_KIND_PAIR);
-FAV_FUNCTION(fav_add_at_pair, edit_element(fcinfo, FAV_KIND_PAIR, fav_editor_add_many_at));
+FAV_FUNCTION(fav_add_at_pair, edit(fcinfo, FAV_KIND_PAIR, false, fav_editor_add_many_at));
 
 /*
  * The union of two filters
@@ -364,14 +308,12 @@ fav_union(PG_FUNCTION_ARGS)
 	FavArgument b;
 	FavEditor	editor;
 
-	if (PG_ARGISNULL(0) && PG_ARGISNULL(1))
-		PG_RETURN_NULL();
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		PG_RETURN_DATUM(PG_GETARG_DATUM(PG_ARGISNULL(0) ? 1 : 0));
+		return fav_return_argument(fcinfo, PG_ARGISNULL(0) ? 1 : 0);
 	fav_get_argument(fcinfo, 0, &a);
 	fav_get_argument(fcinfo, 1, &b);
 	if (a.filter.is_short || b.filter.is_short)
-		PG_RETURN_DATUM(PG_GETARG_DATUM(a.filter.is_short ? 1 : 0));
+		return fav_return_argument(fcinfo, a.filter.is_short ? 1 : 0);
 	fav_editor_open(&editor, &a.filter);
 	fav_unite(&editor, &b.filter);
 	return fav_finish_edit(&editor);

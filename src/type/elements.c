@@ -8,31 +8,21 @@
  *
  * An array without a type becomes one text, too.  Converting it fails for a filter of numbers
  * or uuids.  A filter of text, or one without a kind yet, would accept it as one meaningless
- * element, so fav_refuse_array_as_text() raises an error.
+ * element, so refuse_array_as_text() raises an error.
  */
 #include "type/elements.h"
 
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 const char *
 fav_kind_name(FavKind kind)
 {
-	switch (kind)
-	{
-		case FAV_KIND_INTEGER:
-			return "bigint";
-		case FAV_KIND_TEXT:
-			return "text";
-		case FAV_KIND_UUID:
-			return "uuid";
-		case FAV_KIND_BYTES:
-			return "bytea";
-		case FAV_KIND_PAIR:
-			return "pair";
-		default:
-			return NULL;
-	}
+	static const char *const names[] = {NULL, "bigint", "text", "uuid", "bytea", "pair"};
+
+	return kind < lengthof(names) ? names[kind] : NULL;
 }
 
 /* A filter may have become one of text by accident.  The hint explains how. */
@@ -71,20 +61,21 @@ fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element)
 }
 
 /*
- * Only a literal, a parameter or a variable can have been sent without a type.  A column or the
- * result of a function has type text on purpose.
+ * Raise an error if text that becomes an element could be an array without a type.  Only a
+ * literal, a parameter or a variable can have been sent without a type.  A column or the result
+ * of a function has type text on purpose.
  */
-void
-fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *params)
+static void
+refuse_array_as_text(FunctionCallInfo fcinfo, const FavParams *params)
 {
 	text	   *element;
 	const char *bytes;
 	int			size;
 
 	if ((params->kind != FAV_KIND_TEXT && params->kind != FAV_KIND_NONE) ||
-		!get_fn_expr_arg_stable(fcinfo->flinfo, number))
+		!get_fn_expr_arg_stable(fcinfo->flinfo, 1))
 		return;
-	element = PG_GETARG_TEXT_PP(number);
+	element = PG_GETARG_TEXT_PP(1);
 	bytes = VARDATA_ANY(element);
 	size = VARSIZE_ANY_EXHDR(element);
 	if (size >= 2 && bytes[0] == '{' && bytes[size - 1] == '}')
@@ -95,19 +86,46 @@ fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *p
 						 "is the element, write ARRAY[$1].")));
 }
 
+uint64_t *
+fav_hash_elements(FunctionCallInfo fcinfo, FavKind kind, const FavElements *elements,
+				  const FavParams *params)
+{
+	uint64_t   *hashes = MemoryContextAllocHuge(CurrentMemoryContext,
+												(Size) elements->count * sizeof(uint64_t));
+	int			i;
+
+	if (elements->array == NULL)
+	{
+		if (kind == FAV_KIND_TEXT)
+			refuse_array_as_text(fcinfo, params);
+		hashes[0] = fav_hash_argument(fcinfo, kind, 1, params);
+		return hashes;
+	}
+	for (i = 0; i < elements->count; i++)
+	{
+		if (i % FAV_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		hashes[i] = fav_hash_for(params, kind, elements->values[i]);
+	}
+	return hashes;
+}
+
 /*
  * Integers of an array without NULLs are Datums already.  Deconstructing such an array costs
  * more than probing its elements.
  */
 void
-fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements)
+fav_get_elements(FunctionCallInfo fcinfo, bool is_array, FavElements *elements)
 {
-	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(number);
+	ArrayType  *array = is_array ? PG_GETARG_ARRAYTYPE_P(1) : NULL;
 	bool	   *nulls;
 	int			count;
 	int			i;
 
 	elements->array = array;
+	elements->count = 1;
+	if (!is_array)
+		return;
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elements->typlen, &elements->typbyval,
 						 &elements->typalign);
 	elements->is_plain = elements->typbyval && elements->typlen == sizeof(Datum) &&

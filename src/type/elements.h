@@ -42,9 +42,6 @@ pg_noreturn extern void fav_raise_other_kind(FavKind filter_kind, FavKind kind);
  */
 extern uint64_t fav_hash_other_kind(const FavParams *params, FavKind kind, Datum element);
 
-/* Raise an error if this text argument, which becomes an element, could be an untyped array. */
-extern void fav_refuse_array_as_text(FunctionCallInfo fcinfo, int number, const FavParams *params);
-
 /* The hash of an element for a filter with these parameters. */
 static pg_attribute_always_inline uint64_t
 fav_hash_for(const FavParams *params, FavKind kind, Datum element)
@@ -71,10 +68,10 @@ fav_hash_argument(FunctionCallInfo fcinfo, FavKind kind, int number, const FavPa
 	return fav_hash_pair(PG_GETARG_INT64(number), PG_GETARG_INT64(number + 1), params->seed);
 }
 
-/* The elements of an array that are not NULL. */
+/* The elements of an array that are not NULL; without an array, one element. */
 typedef struct FavElements
 {
-	ArrayType  *array;
+	ArrayType  *array;			/* NULL: none, and no values */
 	Datum	   *values;
 	int			count;
 	bool		is_plain;		/* the values are those in the array: not to be changed */
@@ -83,6 +80,11 @@ typedef struct FavElements
 	char		typalign;
 } FavElements;
 
-extern void fav_get_elements(FunctionCallInfo fcinfo, int number, FavElements *elements);
+/* Get those of argument 1: of an array, or an element. */
+extern void fav_get_elements(FunctionCallInfo fcinfo, bool is_array, FavElements *elements);
+
+/* Hash them all, for a filter that is about to change. */
+extern uint64_t *fav_hash_elements(FunctionCallInfo fcinfo, FavKind kind,
+								   const FavElements *elements, const FavParams *params);
 
 #endif							/* FAV_ELEMENTS_H */

@@ -64,41 +64,26 @@ fav_find_expanded(Datum value)
 	return object;
 }
 
-/* Make an object without opening its editor. */
-static FavExpanded *
-make_object(void)
+FavExpanded *
+fav_expand(const NullableDatum *value)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fav variable",
 												  ALLOCSET_START_SMALL_SIZES);
-	FavExpanded *object = MemoryContextAlloc(context, sizeof(FavExpanded));
+	MemoryContext old = MemoryContextSwitchTo(context);
+	FavExpanded *object = palloc(sizeof(FavExpanded));
+	FavParams	params = fav_default_params();
+	FavFilter	filter;
 
 	EOH_init_header(&object->header, &methods, context);
 	object->is_broken = false;
-	return object;
-}
-
-FavExpanded *
-fav_expand_empty(void)
-{
-	FavExpanded *object = make_object();
-	FavParams	params = fav_default_params();
-
-	fav_editor_new(&object->editor, &params);
-	return object;
-}
-
-FavExpanded *
-fav_expand(Datum value)
-{
-	FavExpanded *object = make_object();
-	MemoryContext old = MemoryContextSwitchTo(object->header.eoh_context);
-	struct varlena *flat = PG_DETOAST_DATUM_COPY(value);
-	size_t		size = VARSIZE(flat) - VARHDRSZ;
-	FavFilter	filter;
-
+	if (value->isnull)
+		fav_editor_new(&object->editor, &params);
+	else
+	{
+		fav_open_flat(&filter, PG_DETOAST_DATUM_COPY(value->value));
+		fav_editor_open(&object->editor, &filter);
+	}
 	MemoryContextSwitchTo(old);
-	fav_require_open(&filter, VARDATA(flat), size, size);
-	fav_editor_open(&object->editor, &filter);
 	return object;
 }
 
@@ -165,13 +150,6 @@ fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
 }
 
 bool
-fav_expanded_has_changed(FavExpanded *object)
-{
-	(void) fav_expanded_filter(object);
-	return object->editor.changed;
-}
-
-bool
 fav_expanded_contains(FavExpanded *object, uint64_t hash)
 {
 	MemoryContext old = MemoryContextSwitchTo(object->header.eoh_context);
@@ -185,15 +163,19 @@ fav_expanded_contains(FavExpanded *object, uint64_t hash)
 }
 
 Datum
-fav_expanded_datum(const FavExpanded *object)
+fav_expanded_result(FavExpanded *object, const NullableDatum *source)
 {
+	if (source != NULL && !source->isnull)
+	{
+		/* the end of an edit tells whether it has changed anything */
+		(void) fav_expanded_filter(object);
+		if (!object->editor.changed)
+		{
+			MemoryContextDelete(object->header.eoh_context);
+			return source->value;
+		}
+	}
 	return EOHPGetRWDatum(&object->header);
-}
-
-void
-fav_expanded_release(FavExpanded *object)
-{
-	MemoryContextDelete(object->header.eoh_context);
 }
 
 void

@@ -18,11 +18,11 @@ typedef FavStatus (*FavEdit) (FavEditor *editor, const uint64_t *hashes, size_t 
 /* Returns the object of a value, or NULL if the value is not expanded. */
 extern FavExpanded *fav_find_expanded(Datum value);
 
-/* Make an object from a copy of a value, in a child of the current memory context. */
-extern FavExpanded *fav_expand(Datum value);
-
-/* Make an object from the empty filter, likewise. */
-extern FavExpanded *fav_expand_empty(void);
+/*
+ * Make an object from a copy of a value, in a child of the current memory context.  NULL is the
+ * empty filter.
+ */
+extern FavExpanded *fav_expand(const NullableDatum *value);
 
 /* The parameters for hashing an element of this kind. */
 extern const FavParams *fav_expanded_params(FavExpanded *object, FavKind kind);
@@ -33,19 +33,16 @@ extern bool fav_expanded_is_editable(const FavExpanded *object, size_t count);
 extern void fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
 							  const uint64_t *hashes, size_t count, int32_t period);
 
-/* Does a new object differ from the value that it was made from? */
-extern bool fav_expanded_has_changed(FavExpanded *object);
-
 extern bool fav_expanded_contains(FavExpanded *object, uint64_t hash);
 
 /* Returns the current filter, which is valid until the next edit. */
 extern const FavFilter *fav_expanded_filter(FavExpanded *object);
 
-/* Returns a read-write pointer to the object. */
-extern Datum fav_expanded_datum(const FavExpanded *object);
-
-/* Release an object that was never returned to a caller. */
-extern void fav_expanded_release(FavExpanded *object);
+/*
+ * Returns a read-write pointer to the object.  If `source` is given, the caller has made the
+ * object from that.  If they do not differ, this releases the object and returns the source.
+ */
+extern Datum fav_expanded_result(FavExpanded *object, const NullableDatum *source);
 
 /* Open an argument for reading, without flattening it. */
 extern void fav_get_filter(FunctionCallInfo fcinfo, int number, FavFilter *filter);

@@ -4,12 +4,10 @@
  */
 #include "fav.h"
 
-#include "access/htup_details.h"
 #include "core/dated.h"
 #include "core/sizing.h"
 #include "type/elements.h"
 #include "type/expanded.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -43,9 +41,8 @@ fav_rebuild_needed(PG_FUNCTION_ARGS)
 Datum
 fav_stats(PG_FUNCTION_ARGS)
 {
-	TupleDesc	descriptor;
 	FavFilter	copy;
-	FavFilter  *filter = &copy;
+	const FavFilter *filter = &copy;
 	FavMeasure	measure;
 	Datum		values[21];
 	bool		nulls[21] = {false};
@@ -53,9 +50,7 @@ fav_stats(PG_FUNCTION_ARGS)
 	int32		oldest;
 	bool		has_periods;
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "fav_stats must return a record");
-	fav_get_filter(fcinfo, 0, filter);
+	fav_get_filter(fcinfo, 0, &copy);
 	fav_measure(filter, &measure);
 
 	values[i++] = Int32GetDatum(FAV_FORMAT_VERSION);
@@ -90,7 +85,7 @@ fav_stats(PG_FUNCTION_ARGS)
 	nulls[i++] = !fav_is_dated(filter) || filter->newest == FAV_NO_PERIOD;
 	Assert(i == lengthof(values));
 
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+	return fav_return_row(fcinfo, values, nulls);
 }
 
 Datum

@@ -19,15 +19,11 @@
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 /* The default for the share of elements that a filter contains. */
 #define DEFAULT_CONTAINED	0.01
-
-/* The default for the number of elements in an array. */
-#define DEFAULT_ELEMENTS	10
 
 /*
  * The cost of a probe in units of cpu_operator_cost.  A filter that is the same for all rows is
@@ -38,8 +34,6 @@
 
 PG_FUNCTION_INFO_V1(fav_support);
 PG_FUNCTION_INFO_V1(fav_edit_support);
-PG_FUNCTION_INFO_V1(fav_restriction_selectivity);
-PG_FUNCTION_INFO_V1(fav_join_selectivity);
 
 /* The number of elements of a constant filter, or -1 if its value is corrupted. */
 static double
@@ -75,11 +69,9 @@ contained_share(PlannerInfo *root, Node *filter, Node *element, int varRelid)
 	if (((Const *) filter)->constisnull)
 		return 0.0;
 	count = count_of_constant((Const *) filter);
-	if (count < 0)
-		return DEFAULT_CONTAINED;
 	if (count == 0)
 		return 0.0;
-	if (type_is_array(exprType(element)))
+	if (count < 0 || type_is_array(exprType(element)))
 		return DEFAULT_CONTAINED;
 
 	examine_variable(root, element, varRelid, &variable);
@@ -88,26 +80,6 @@ contained_share(PlannerInfo *root, Node *filter, Node *element, int varRelid)
 	if (guessed || ndistinct < 1)
 		return DEFAULT_CONTAINED;
 	return Min(count / ndistinct, 1.0);
-}
-
-static double
-number_of_elements(Node *elements)
-{
-	if (IsA(elements, Const) && !((Const *) elements)->constisnull)
-	{
-		ArrayType  *array = DatumGetArrayTypeP(((Const *) elements)->constvalue);
-
-		return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	}
-	if (IsA(elements, ArrayExpr) && !((ArrayExpr *) elements)->multidims)
-		return list_length(((ArrayExpr *) elements)->elements);
-	return DEFAULT_ELEMENTS;
-}
-
-static double
-power(double base, double exponent)
-{
-	return exponent < 0.5 ? 1.0 : pow(base, exponent);
 }
 
 /*
@@ -124,14 +96,6 @@ is_filter(Node *node, Oid function)
 								type == fav_find_type(schema, "fav_cache"));
 }
 
-static bool
-is_any_function(Oid function)
-{
-	char	   *name = get_func_name(function);
-
-	return name != NULL && strcmp(name, "fav_contains_any") == 0;
-}
-
 /*
  * The selectivity of every form: contains(filter, element), its commutator, and any or all of
  * an array.
@@ -139,25 +103,18 @@ is_any_function(Oid function)
 static double
 selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
 {
+	int			number;			/* of the argument that is the filter */
 	Node	   *filter;
 	Node	   *element;
 	double		share;
 
 	if (list_length(args) < 2)
 		return DEFAULT_CONTAINED;
-	filter = estimate_expression_value(root, linitial(args));
-	element = estimate_expression_value(root, lsecond(args));
-
-	/* element <@ filter */
-	if (!is_filter(filter, function))
-	{
-		Node	   *swap = filter;
-
-		filter = element;
-		element = swap;
-		if (!is_filter(filter, function))
-			return DEFAULT_CONTAINED;
-	}
+	number = is_filter(linitial(args), function) ? 0 : 1;	/* 1: element <@ filter */
+	if (!is_filter(list_nth(args, number), function))
+		return DEFAULT_CONTAINED;
+	filter = estimate_expression_value(root, list_nth(args, number));
+	element = estimate_expression_value(root, list_nth(args, 1 - number));
 
 	/* an int column is cast to bigint, but its statistics belong to the column */
 	element = strip_implicit_coercions(element);
@@ -167,33 +124,23 @@ selectivity(PlannerInfo *root, List *args, Oid function, int varRelid)
 		contained_share(root, filter, element, varRelid) : DEFAULT_CONTAINED;
 	if (type_is_array(exprType(element)))
 	{
-		double		count = number_of_elements(element);
+		double		count = fav_estimate_array_length(root, element);
+		char	   *name = get_func_name(function);
+		bool		is_any = name != NULL && strcmp(name, "fav_contains_any") == 0;
 
-		share = is_any_function(function) ? 1.0 - power(1.0 - share, count) : power(share, count);
+		share = is_any ? 1.0 - pow(1.0 - share, count) : pow(share, count);
 	}
 	CLAMP_PROBABILITY(share);
 	return share;
 }
 
-/* Does the filter of this call change from row to row? */
+/* Does the filter of this call of the function change from row to row? */
 static bool
-filter_changes(Node *call)
+filter_changes(Node *call, Oid function)
 {
-	List	   *args = NIL;
-	Oid			function = InvalidOid;
 	ListCell   *cell;
 
-	if (call != NULL && IsA(call, FuncExpr))
-	{
-		args = ((FuncExpr *) call)->args;
-		function = ((FuncExpr *) call)->funcid;
-	}
-	else if (call != NULL && IsA(call, OpExpr))
-	{
-		args = ((OpExpr *) call)->args;
-		function = get_opcode(((OpExpr *) call)->opno);
-	}
-	foreach(cell, args)
+	foreach(cell, fav_arguments_of(call))
 		if (is_filter(lfirst(cell), function))
 			return contain_var_clause(lfirst(cell));
 	return false;
@@ -268,7 +215,7 @@ fav_support(PG_FUNCTION_ARGS)
 	if (IsA(request, SupportRequestCost))
 	{
 		SupportRequestCost *wanted = (SupportRequestCost *) request;
-		bool		changes = filter_changes(wanted->node);
+		bool		changes = filter_changes(wanted->node, wanted->funcid);
 
 		wanted->startup = 0;
 		wanted->per_tuple = (changes ? OTHER_FILTER_COST : SAME_FILTER_COST) * cpu_operator_cost;
@@ -306,20 +253,8 @@ fav_edit_support(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(NULL);
 }
 
-Datum
-fav_restriction_selectivity(PG_FUNCTION_ARGS)
-{
-	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
-	Oid			operator = PG_GETARG_OID(1);
-	List	   *args = (List *) PG_GETARG_POINTER(2);
-	int			varRelid = PG_GETARG_INT32(3);
-
-	PG_RETURN_FLOAT8(selectivity(root, args, get_opcode(operator), varRelid));
-}
-
-Datum
-fav_join_selectivity(PG_FUNCTION_ARGS)
-{
-	(void) fcinfo;
-	PG_RETURN_FLOAT8(DEFAULT_CONTAINED);
-}
+FAV_FUNCTION(fav_restriction_selectivity,
+			 Float8GetDatum(selectivity((PlannerInfo *) PG_GETARG_POINTER(0),
+										(List *) PG_GETARG_POINTER(2),
+										get_opcode(PG_GETARG_OID(1)), PG_GETARG_INT32(3))));
+FAV_FUNCTION(fav_join_selectivity, ((void) fcinfo, Float8GetDatum(DEFAULT_CONTAINED)));
