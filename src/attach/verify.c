@@ -93,7 +93,7 @@ stale_in_slice(const FavSlice *slice, uint32_t region_size, const FavHashes *sou
 	explained.bits_set = 0;
 	fav_slice_insert_many(&explained, blocks, region_size, source->values, source->count);
 	fav_slice_insert_many(&explained, blocks, region_size, tombstones->values, tombstones->count);
-	unexplained = fav_slice_union_bits(slice, &explained, region_size) - explained.bits_set;
+	unexplained = fav_slice_merge(slice, &explained, region_size, NULL) - explained.bits_set;
 	pfree(blocks);
 	return (unexplained + slice->k - 1) / slice->k;
 }
