@@ -332,11 +332,9 @@ fav_attach(PG_FUNCTION_ARGS)
 	const char *name;
 	Oid			has;
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(7) ||
-		PG_ARGISNULL(8))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("key, element, error_rate, exact and build must not be null")));
+	fav_refuse_null(PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) ||
+					PG_ARGISNULL(7) || PG_ARGISNULL(8),
+					"key, element, error_rate, exact and build");
 	find_source(fcinfo, &new);
 	name = PG_ARGISNULL(6) ? get_rel_name(new.source) : NameStr(*PG_GETARG_NAME(6));
 	if (!PG_ARGISNULL(4))
@@ -399,10 +397,8 @@ fav_sink(PG_FUNCTION_ARGS)
 	const char *name;
 	Oid			has;
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(5))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("key, element and error_rate must not be null")));
+	fav_refuse_null(PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(5),
+					"key, element and error_rate");
 	find_source(fcinfo, &new);
 	name = get_rel_name(new.source);
 	if (keep != NULL)

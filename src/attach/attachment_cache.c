@@ -524,10 +524,7 @@ fav_source_argument(FunctionCallInfo fcinfo)
 {
 	Oid			source;
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("source must not be null")));
+	fav_refuse_null(PG_ARGISNULL(0), "source");
 	source = PG_GETARG_OID(0);
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(source)))
 		ereport(ERROR,

@@ -174,12 +174,10 @@ static Datum
 write_stack(const FavFilter *stack, struct varlena *base)
 {
 	uint32_t	region_size = stack->params.region_size;
-	size_t		size = VARHDRSZ + fav_size(stack);
-	struct varlena *result = palloc(size);
+	struct varlena *result = fav_allocate_value(fav_size(stack));
 	uint8_t    *at;
 	uint32_t	i;
 
-	SET_VARSIZE(result, size);
 	at = fav_write_head(stack, (uint8_t *) VARDATA(result));
 	for (i = 0; i < stack->nslices; i++)
 	{

@@ -23,10 +23,7 @@
 void
 fav_open_value(FavFilter *filter, Datum value)
 {
-	struct varlena *bytes = (struct varlena *) PG_DETOAST_DATUM_PACKED(value);
-	size_t		size = VARSIZE_ANY_EXHDR(bytes);
-
-	fav_require_open(filter, VARDATA_ANY(bytes), size, size);
+	fav_open_flat(filter, PG_DETOAST_DATUM_PACKED(value));
 }
 
 /*

@@ -265,10 +265,7 @@ begin_call(SinkCall *call, FunctionCallInfo fcinfo, FavAction action)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("levels must not be null")));
+	fav_refuse_null(PG_ARGISNULL(0), "levels");
 	call->attachment = open_sink(schema, PG_GETARG_OID(0),
 								 action == FAV_ADD ? ACL_INSERT : ACL_DELETE);
 	call->key = read_key(call->attachment, fcinfo);
@@ -407,10 +404,7 @@ fav_sink_remove(PG_FUNCTION_ARGS)
 {
 	SinkCall	call = {0};
 
-	if (PG_ARGISNULL(3))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("exclude must not be null")));
+	fav_refuse_null(PG_ARGISNULL(3), "exclude");
 	begin_call(&call, fcinfo, PG_GETARG_BOOL(3) ? FAV_EXCLUDE : FAV_REMOVE);
 	if (call.count > 0 && fav_is_spread(call.attachment->levels))
 		(void) call_on_shard(&call, "fav_sink_remove", PG_GETARG_BOOL(3) ? ", true" : ", false");
