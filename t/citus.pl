@@ -549,7 +549,7 @@ sub start_writers
 
 sub end_writers
 {
-	$writers->signal('INT');
+	$writers->signal('TERM');
 	eval { $writers->finish };
 	$transactions += $_ foreach $errors =~ /^progress: [\d.]+ s, ([\d.]+) tps/mg;
 	return;
