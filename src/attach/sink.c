@@ -464,17 +464,16 @@ open_middle(FavRow *row, size_t count, FavEditor *middle)
 
 	if (old != NULL && logged + count <= old->filter.params.capacity)
 	{
-		fav_reader_expect(old, UINT32_MAX);
-		fav_editor_open(middle, &old->filter);
+		fav_edit_level(row->attachment, old, 0, 0, middle);
 		return;
 	}
 	capacity = Min((uint64) (MIDDLE_GROWTH * (logged + count)), log_capacity(row));
 	capacity = Max(capacity, Max(logged + count, MIDDLE_MIN_CAPACITY));
 	largest = row->attachment->keep == 0 ? capacity :
 		(count_largest_span(row) + count) * capacity / (logged + count);
-	fav_new_level(row->attachment,
-				  row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
-				  capacity_of_span(row->attachment, largest), middle);
+	fav_edit_level(row->attachment, NULL,
+				   row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
+				   capacity_of_span(row->attachment, largest), middle);
 	replay_log(row, middle, false);
 	fav_require(fav_editor_flush(middle));
 	middle->filter.params.capacity = capacity;
@@ -510,7 +509,7 @@ push(FavRow *row, const FavChange *change, FavWritten *written)
 		const FavFilter *filter;
 
 		count = Min(change->hashes.count - done, FAV_RECENT_MAX);
-		fav_new_level(row->attachment, 1.0, 0, &editor);
+		fav_edit_level(row->attachment, NULL, 1.0, 0, &editor);
 		add_elements(&editor, change, done, count);
 		fav_require(fav_editor_finish(&editor, &filter));
 		push_filter(&middle, &log, filter);
@@ -532,20 +531,13 @@ push(FavRow *row, const FavChange *change, FavWritten *written)
 static void
 merge(FavRow *row, const FavChange *change, FavWritten *written)
 {
-	FavReader  *old = fav_row_base(row);
 	FavEditor	base;
 	const FavFilter *filter;
 	uint64		count = row->recent.nrecent +
 		(change->action == FAV_ADD ? change->hashes.count : 0);
 
-	if (old != NULL)
-	{
-		fav_reader_expect(old, UINT32_MAX);
-		fav_editor_open(&base, &old->filter);
-	}
-	else
-		fav_new_level(row->attachment, FAV_BASE_ERROR_SHARE, Max(FAV_DEFAULT_CAPACITY, count),
-					  &base);
+	fav_edit_level(row->attachment, fav_row_base(row), FAV_BASE_ERROR_SHARE,
+				   Max(FAV_DEFAULT_CAPACITY, count), &base);
 	replay_log(row, &base, true);
 	replay(&base, &row->recent, true);
 	if (change->action == FAV_ADD)
@@ -592,9 +584,9 @@ change_levels(FavRow *row, const FavChange *change, FavWritten *written)
 	}
 	if (change->action == FAV_ADD && count + log_size(row) / 8 <= log_capacity(row) &&
 		push(row, change, written))
-		return FAV_QUERY_SINK_MIDDLE;
+		return FAV_QUERY_SET_MIDDLE;
 	merge(row, change, written);
-	return FAV_QUERY_SINK_BASE;
+	return FAV_QUERY_SET_BASE;
 }
 
 /* Which elements are not reported in the present period? */
@@ -668,7 +660,7 @@ try_change(FavRow *row, FavChange *change)
 	{
 		if (change->action == FAV_REMOVE)
 			return true;
-		fav_open_value(&row->recent, row->attachment->empty);
+		fav_open_flat(&row->recent, (struct varlena *) DatumGetPointer(row->attachment->empty));
 		row->recent.params.kind = row->attachment->kind;
 	}
 	if (!is_recent(row->attachment, &row->recent))
@@ -684,24 +676,21 @@ try_change(FavRow *row, FavChange *change)
 	if (change->is_new != NULL)
 		find_new(row, change);
 	query = change_levels(row, change, &levels);
-	return found ? fav_write_row(row, query, &levels) : fav_insert_row(row, &levels);
+	return fav_write_row(row, found ? query : FAV_QUERY_INSERT, &levels);
 }
 
 /* Change the filter of a key.  As the owner. */
 void
 fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 {
-	FavRow	   *row = palloc(sizeof(FavRow));
 	int			tries = 0;
 
 	for (;;)
 	{
 		/* nothing is left of a row that somebody else has deleted meanwhile */
-		memset(row, 0, sizeof(FavRow));
-		row->attachment = attachment;
-		row->key = filter_key;
-		row->is_locked = tries > 0;
-		if (try_change(row, change))
+		FavRow		row = {.attachment = attachment,.key = filter_key,.is_locked = tries > 0};
+
+		if (try_change(&row, change))
 			return;
 		fav_count_try(attachment, &tries);
 	}
