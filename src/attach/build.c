@@ -497,20 +497,6 @@ walk_through(FunctionCallInfo fcinfo, bool (*batch) (FavAttachment *attachment, 
 	MemoryContextDelete(per_batch);
 }
 
-static void
-build_here(FunctionCallInfo fcinfo)
-{
-	if (is_rebuild(fcinfo))
-	{
-		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
-		walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
-	}
-	walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
-	walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);
-	SPI_commit();
-	SPI_start_transaction();
-}
-
 /* A distributed table: each shard batch by batch, and then the function and the view. */
 static void
 build_distributed(FunctionCallInfo fcinfo)
@@ -543,7 +529,17 @@ fav_build(PG_FUNCTION_ARGS)
 	if (fav_is_spread(fav_source_argument(fcinfo)))
 		build_distributed(fcinfo);
 	else
-		build_here(fcinfo);
+	{
+		if (is_rebuild(fcinfo))
+		{
+			walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
+			walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
+		}
+		walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
+		walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);
+		SPI_commit();
+		SPI_start_transaction();
+	}
 	SPI_finish();
 	PG_RETURN_VOID();
 }

@@ -272,12 +272,10 @@ change_filter(SortedPairs *pairs, bool is_known)
 								attachment->filter_key_type->typbyval,
 								attachment->filter_key_type->typlen);
 	FavChange	change = {.action = FAV_ADD};
-	FavReconciliation *work = NULL;
+	FavReconciliation *work = attachment->is_sink ? NULL :
+		fav_open_key(attachment, key, is_known ? known_presence(pairs->collection) : FAV_UNKNOWN);
 	bool		more;
 
-	if (!attachment->is_sink)
-		work = fav_open_key(attachment, key,
-							is_known ? known_presence(pairs->collection) : FAV_UNKNOWN);
 	do
 	{
 		CHECK_FOR_INTERRUPTS();

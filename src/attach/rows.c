@@ -100,7 +100,8 @@ fav_row_reports_below_recent(FavRow *row, uint64_t hash)
 }
 
 /*
- * Edit a level.  Without one edit a new one with a share of the error rate.  Recent has no capacity.
+ * Edit a level.  If it is NULL, begin a new one with a share of the error rate; recent has no
+ * capacity.
  */
 void
 fav_edit_level(const FavAttachment *attachment, FavReader *level, double error_share,

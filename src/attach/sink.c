@@ -201,13 +201,14 @@ raise_not_ours(const FavAttachment *attachment)
 			 errhint("Delete the row.")));
 }
 
-static bool
-is_recent(const FavAttachment *attachment, const FavFilter *filter)
+static void
+check_recent(const FavAttachment *attachment, const FavFilter *filter)
 {
-	return filter->nslices == 0 && filter->params.seed == attachment->params.seed &&
-		filter->params.region_size == attachment->params.region_size &&
-		filter->params.keep == attachment->params.keep &&
-		(filter->params.kind == attachment->kind || fav_is_empty(filter));
+	if (filter->nslices != 0 || filter->params.seed != attachment->params.seed ||
+		filter->params.region_size != attachment->params.region_size ||
+		filter->params.keep != attachment->params.keep ||
+		(filter->params.kind != attachment->kind && !fav_is_empty(filter)))
+		raise_not_ours(attachment);
 }
 
 /*
@@ -329,8 +330,7 @@ next_in_log(const FavAttachment *attachment, StringInfo log, FavFilter *filter)
 	if (left < LOG_PREFIX + size)
 		raise_not_ours(attachment);
 	fav_require_open(filter, at + LOG_PREFIX, size, size);
-	if (!is_recent(attachment, filter))
-		raise_not_ours(attachment);
+	check_recent(attachment, filter);
 	log->cursor += (int) (LOG_PREFIX + size);
 	return true;
 }
@@ -663,8 +663,7 @@ try_change(FavRow *row, FavChange *change)
 		fav_open_flat(&row->recent, (struct varlena *) DatumGetPointer(row->attachment->empty));
 		row->recent.params.kind = row->attachment->kind;
 	}
-	if (!is_recent(row->attachment, &row->recent))
-		raise_not_ours(row->attachment);
+	check_recent(row->attachment, &row->recent);
 	newest = newest_period(row);
 
 	/* removing tells no time: if the clock is ahead, nothing else is forgotten */
