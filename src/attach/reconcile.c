@@ -231,8 +231,8 @@ find_changes(FavReconciliation *work, bool look_below)
 	size_t		nprobes = work->absent.count + (look_below ? work->present.count : 0);
 	size_t		i;
 
-	if (nprobes > 1 && fav_row_base(&work->row) != NULL)
-		fav_reader_expect(fav_row_base(&work->row), nprobes);
+	if (nprobes > 1 && fav_open_level(&work->row.base) != NULL)
+		fav_reader_expect(fav_open_level(&work->row.base), nprobes);
 	work->add.count = work->exclude.count = 0;
 	for (i = 0; i < work->present.count; i++)
 	{
@@ -264,7 +264,7 @@ recent_count(const FavReconciliation *work)
 static uint64
 middle_capacity(FavReconciliation *work)
 {
-	FavReader  *base = fav_row_base(&work->row);
+	FavReader  *base = fav_open_level(&work->row.base);
 
 	return base == NULL ? 0 : fav_middle_capacity(base->filter.elements);
 }
@@ -309,7 +309,7 @@ push(FavReconciliation *work)
 	size_t		step = fav_scatter_step(work->add.count);
 	size_t		i;
 
-	fav_edit_level(work->row.attachment, fav_row_middle(&work->row), FAV_MIDDLE_ERROR_SHARE,
+	fav_edit_level(work->row.attachment, fav_open_level(&work->row.middle), FAV_MIDDLE_ERROR_SHARE,
 				   middle_capacity(work), &middle);
 	open_recent(work, &recent);
 	fav_require(fav_editor_finish(&recent, &pushed));
@@ -421,7 +421,7 @@ reconcile(FavReconciliation *work)
 			find_changes(work, true);
 		if (recent_count(work) <= FAV_RECENT_MAX)
 			return change_recent(work);
-		middle = fav_row_middle(&work->row);
+		middle = fav_open_level(&work->row.middle);
 		if (recent_count(work) + (middle == NULL ? 0 : fav_middle_count(&middle->filter)) <=
 			middle_capacity(work))
 			return push(work);

@@ -49,53 +49,41 @@ written_level(Datum level)
 	return level == FAV_NO_LEVEL ? fav_make_short() : level;
 }
 
-/* Base and middle are opened when they are needed: their heads may be in TOAST. */
-static FavReader *
-open_level(const FavRow *row, FavRowLevel *level)
+/*
+ * Base and middle are opened when they are needed: their heads may be in TOAST.  NULL if there is
+ * no such level.
+ */
+FavReader *
+fav_open_level(FavRowLevel *level)
 {
 	if (level->reader == NULL && level->value != FAV_NO_LEVEL)
 	{
 		level->reader = fav_reader_cache_keep(palloc0(sizeof(FavReaderCache)), CurrentMemoryContext,
 											  (struct varlena *) DatumGetPointer(level->value));
-
-		/* An empty level does not know its kind. */
-		level->reader->filter.params.kind = row->attachment->kind;
+		level->reader->filter.params.kind = level->kind;
 	}
 	return level->reader;
-}
-
-/* NULL if there is none; likewise below. */
-FavReader *
-fav_row_base(FavRow *row)
-{
-	return open_level(row, &row->base);
-}
-
-FavReader *
-fav_row_middle(FavRow *row)
-{
-	return open_level(row, &row->middle);
 }
 
 /* Base and middle forget what is too old in this period, or with FAV_NO_PERIOD nothing. */
 void
 fav_forget_below_recent(FavRow *row, int32 period)
 {
-	if (fav_row_middle(row) != NULL)
-		fav_reader_forget(fav_row_middle(row), period);
-	if (fav_row_base(row) != NULL)
-		fav_reader_forget(fav_row_base(row), period);
+	if (fav_open_level(&row->middle) != NULL)
+		fav_reader_forget(fav_open_level(&row->middle), period);
+	if (fav_open_level(&row->base) != NULL)
+		fav_reader_forget(fav_open_level(&row->base), period);
 }
 
 /* Does middle or base report the hash? */
 bool
 fav_row_reports_below_recent(FavRow *row, uint64_t hash)
 {
-	FavReader  *middle = fav_row_middle(row);
+	FavReader  *middle = fav_open_level(&row->middle);
 
 	return FAV_IS_BELOW_RECENT(middle != NULL && fav_reader_contains(middle, hash),
-							   fav_row_base(row) != NULL &&
-							   fav_reader_contains(fav_row_base(row), hash),
+							   fav_open_level(&row->base) != NULL &&
+							   fav_reader_contains(fav_open_level(&row->base), hash),
 							   middle != NULL && fav_reader_excludes(middle, hash));
 }
 
@@ -133,6 +121,7 @@ set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor)
 	row->recent.params.kind = row->attachment->kind;
 	row->base.value = get_level(tuple, descriptor, FAV_LEVELS_BASE);
 	row->middle.value = get_level(tuple, descriptor, FAV_LEVELS_MIDDLE);
+	row->base.kind = row->middle.kind = row->attachment->kind;
 	row->base.reader = row->middle.reader = NULL;
 	for (i = 0; i < FAV_LOG_PARTS && row->attachment->is_sink; i++)
 		row->log[i] = get_column(tuple, descriptor, FAV_LEVELS_LOG + i);

@@ -13,6 +13,7 @@
 typedef struct FavRowLevel
 {
 	Datum		value;
+	FavKind		kind;			/* an empty level does not know it */
 	FavReader  *reader;			/* NULL: not opened yet */
 } FavRowLevel;
 
@@ -41,8 +42,7 @@ typedef struct FavWritten
 } FavWritten;
 
 extern bool fav_read_row(FavRow *row);
-extern FavReader *fav_row_base(FavRow *row);
-extern FavReader *fav_row_middle(FavRow *row);
+extern FavReader *fav_open_level(FavRowLevel *level);
 extern void fav_forget_below_recent(FavRow *row, int32 period);
 extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
 extern void fav_edit_level(const FavAttachment *attachment, FavReader *level, double error_share,

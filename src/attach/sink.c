@@ -171,8 +171,8 @@ newest_period(FavRow *row)
 
 	if (row->attachment->keep == 0 || newest != FAV_NO_PERIOD)
 		return newest;
-	middle = fav_row_middle(row);
-	base = fav_row_base(row);
+	middle = fav_open_level(&row->middle);
+	base = fav_open_level(&row->base);
 	return Max(middle == NULL ? newest : middle->filter.newest,
 			   base == NULL ? newest : base->filter.newest);
 }
@@ -236,7 +236,7 @@ log_size(const FavRow *row)
 static uint64
 log_capacity(FavRow *row)
 {
-	FavReader  *base = fav_row_base(row);
+	FavReader  *base = fav_open_level(&row->base);
 	double		size = base == NULL ? 0 : (double) fav_size(&base->filter);
 	uint64		capacity = 0;
 
@@ -457,7 +457,7 @@ capacity_of_span(const FavAttachment *attachment, uint64 capacity)
 static void
 open_middle(FavRow *row, size_t count, FavEditor *middle)
 {
-	FavReader  *old = fav_row_middle(row);
+	FavReader  *old = fav_open_level(&row->middle);
 	size_t		logged = log_size(row) / sizeof(uint64_t);
 	uint64		capacity;
 	uint64		largest;
@@ -515,7 +515,8 @@ push(FavRow *row, const FavChange *change, FavWritten *written)
 		push_filter(&middle, &log, filter);
 		fav_editor_close(&editor);
 	}
-	if (fav_row_base(row)->filter.nslices + middle.filter.nslices > fav_max_slices(&middle.filter))
+	if (fav_open_level(&row->base)->filter.nslices + middle.filter.nslices >
+		fav_max_slices(&middle.filter))
 	{
 		fav_editor_close(&middle);
 		return false;
@@ -536,7 +537,7 @@ merge(FavRow *row, const FavChange *change, FavWritten *written)
 	uint64		count = row->recent.nrecent +
 		(change->action == FAV_ADD ? change->hashes.count : 0);
 
-	fav_edit_level(row->attachment, fav_row_base(row), FAV_BASE_ERROR_SHARE,
+	fav_edit_level(row->attachment, fav_open_level(&row->base), FAV_BASE_ERROR_SHARE,
 				   Max(FAV_DEFAULT_CAPACITY, count), &base);
 	replay_log(row, &base, true);
 	replay(&base, &row->recent, true);
@@ -598,8 +599,8 @@ find_new(FavRow *row, const FavChange *change)
 
 	fav_forget(&recent, change->present);
 	fav_forget_below_recent(row, change->present);
-	if (change->hashes.count > 1 && fav_row_base(row) != NULL)
-		fav_reader_expect(fav_row_base(row), change->hashes.count);
+	if (change->hashes.count > 1 && fav_open_level(&row->base) != NULL)
+		fav_reader_expect(fav_open_level(&row->base), change->hashes.count);
 	for (i = 0; i < change->hashes.count; i++)
 	{
 		uint64_t	hash = change->hashes.values[i];
