@@ -48,10 +48,8 @@ typedef enum FavQuery
 	FAV_QUERY_LOCK,				/* read the levels of a key and lock them */
 	FAV_QUERY_INSERT,			/* the first levels of a key */
 	FAV_QUERY_SET_RECENT,
-	FAV_QUERY_SET_MIDDLE,		/* and recent */
-	FAV_QUERY_SET_BASE,			/* and middle and recent */
-	FAV_QUERY_SINK_MIDDLE,		/* middle, log and recent of a sink */
-	FAV_QUERY_SINK_BASE,		/* all levels of a sink */
+	FAV_QUERY_SET_MIDDLE,		/* and recent, and a part of the log */
+	FAV_QUERY_SET_BASE,			/* and middle and recent; the log is empty then */
 	FAV_QUERY_PROBE,			/* those of some elements that the source has, one by one */
 	FAV_QUERY_LOOK_UP,			/* the same in one pass over the pairs of the key */
 	FAV_QUERY_BUILD				/* a filter of all elements of a key */
@@ -114,7 +112,6 @@ typedef struct FavAttachment
 	Datum		empty;			/* the value of an empty recent */
 	TypeCacheEntry *key_type;
 	TypeCacheEntry *filter_key_type;	/* of the key of the levels table */
-	TypeCacheEntry *element_type;
 	TupleDesc	pair;			/* (key, element), and the period if there is a column for it */
 	bool		is_unique;		/* the source has each pair at most once */
 	bool		has_index_on_pair;	/* of the source: it finds a pair at once */

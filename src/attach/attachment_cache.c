@@ -258,7 +258,6 @@ read_attachment(Oid schema, Oid levels)
 	*attachment = found;
 	watch_names(attachment);
 	fav_read_indexes(attachment);
-	attachment->element_type = lookup_type_cache(attachment->element.type, 0);
 	old = MemoryContextSwitchTo(attachment->context);
 	attachment->empty = fav_make_recent(&attachment->params);
 	attachment->pair = CreateTemplateTupleDesc(attachment->at.number != 0 ? 3 : 2);
@@ -538,7 +537,7 @@ fav_source_argument(FunctionCallInfo fcinfo)
  * the owner of both tables from being changed.
  */
 FavAttachment *
-fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
+fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument, bool may_be_spread)
 {
 	Oid			schema = fav_schema_of_function(fcinfo);
 	Oid			source = fav_source_argument(fcinfo);
@@ -548,7 +547,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	Oid			levels;
 
 	fav_lock_as_owner(source, AccessShareLock);
-	if (fav_spread() != NULL)
+	if (!may_be_spread && fav_spread() != NULL)
 		fav_spread()->refuse_call(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);

@@ -204,7 +204,7 @@ read_key(const FavAttachment *attachment, Datum text_key)
 Datum
 fav_rebuild(PG_FUNCTION_ARGS)
 {
-	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 2);
+	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 2, false);
 	FavRole		role;
 
 	fav_refuse_sink(attachment, "fav_rebuild");
@@ -419,7 +419,7 @@ run_batch(void *argument)
 	FavRole		role;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	attachment = fav_attachment_of_arguments(walk->fcinfo, 1);
+	attachment = fav_attachment_of_arguments(walk->fcinfo, 1, false);
 	fav_refuse_sink(attachment, "fav_build");
 	if (!OidIsValid(walk->levels))
 	{
@@ -501,17 +501,9 @@ walk_through(FunctionCallInfo fcinfo, bool (*batch) (FavAttachment *attachment, 
 static void
 build_distributed(FunctionCallInfo fcinfo)
 {
-	Oid			schema = fav_schema_of_function(fcinfo);
-	Oid			source = fav_source_argument(fcinfo);
-	FavAttachment *attachment;
+	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 1, true);
 	FavRole		role;
-	Oid			levels;
 
-	fav_lock_as_owner(source, AccessShareLock);
-	levels = fav_choose_levels(schema, source,
-							   PG_ARGISNULL(1) ? NULL : NameStr(*PG_GETARG_NAME(1)));
-	LockRelationOid(levels, AccessShareLock);
-	attachment = fav_attachment_of_levels(schema, levels);
 	fav_refuse_sink(attachment, "fav_build");
 	fav_become_owner(&role, attachment->owner);
 	fav_spread()->build_shards(attachment, is_rebuild(fcinfo));
@@ -535,20 +527,19 @@ fav_build(PG_FUNCTION_ARGS)
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	if (fav_is_spread(fav_source_argument(fcinfo)))
-	{
 		build_distributed(fcinfo);
-		SPI_finish();
-		PG_RETURN_VOID();
-	}
-	if (is_rebuild(fcinfo))
+	else
 	{
-		walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
-		walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
+		if (is_rebuild(fcinfo))
+		{
+			walk_through(fcinfo, mend_triggers, FAV_PHASE_REBUILD, 1);
+			walk_through(fcinfo, rebuild_batch, FAV_PHASE_REBUILD, BATCH_FILTERS);
+		}
+		walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
+		walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);
+		SPI_commit();
+		SPI_start_transaction();
 	}
-	walk_through(fcinfo, build_batch, FAV_PHASE_BUILD, BATCH_PAIRS);
-	walk_through(fcinfo, complete, FAV_PHASE_BUILD, 1);
-	SPI_commit();
-	SPI_start_transaction();
 	SPI_finish();
 	PG_RETURN_VOID();
 }

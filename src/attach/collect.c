@@ -48,7 +48,6 @@
 typedef struct Collection
 {
 	FavAttachment *attachment;	/* as it was when the collection began */
-	Oid			function;		/* fav_collect, to find the schema of the extension */
 	int			nest_level;		/* of the subtransaction that it belongs to */
 	bool		is_open;		/* accepts pairs; false while it is being reconciled */
 	bool		is_broken;		/* has lost pairs, because a disk was full */
@@ -111,7 +110,7 @@ find_collection(const FavAttachment *attachment, int nest_level)
 }
 
 static Collection *
-begin_collection(FavAttachment *attachment, Oid function, int nest_level)
+begin_collection(FavAttachment *attachment, int nest_level)
 {
 	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "fav collection",
 												  ALLOCSET_SMALL_SIZES);
@@ -120,7 +119,6 @@ begin_collection(FavAttachment *attachment, Oid function, int nest_level)
 	Collection *collection = palloc0(sizeof(Collection));
 
 	collection->attachment = attachment;
-	collection->function = function;
 	collection->nest_level = nest_level;
 	collection->is_open = true;
 	collection->is_unique = true;
@@ -274,12 +272,10 @@ change_filter(SortedPairs *pairs, bool is_known)
 								attachment->filter_key_type->typbyval,
 								attachment->filter_key_type->typlen);
 	FavChange	change = {.action = FAV_ADD};
-	FavReconciliation *work = NULL;
+	FavReconciliation *work = attachment->is_sink ? NULL :
+		fav_open_key(attachment, key, is_known ? known_presence(pairs->collection) : FAV_UNKNOWN);
 	bool		more;
 
-	if (!attachment->is_sink)
-		work = fav_open_key(attachment, key,
-							is_known ? known_presence(pairs->collection) : FAV_UNKNOWN);
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -336,7 +332,7 @@ is_family_together(const Collection *collection, const FavAttachment *attachment
  * Triggers of the levels table may collect pairs again, in another collection.
  *
  * The lock comes first.  It keeps a rebuild of all keys from running in between, and the
- * attachment from changing.
+ * attachment from changing.  The extension may be in another schema now.
  */
 static void
 reconcile_collection(Collection *collection)
@@ -347,7 +343,7 @@ reconcile_collection(Collection *collection)
 
 	check_collection(collection);
 	LockRelationOid(collection->attachment->levels, RowExclusiveLock);
-	attachment = fav_attachment_of_levels(get_func_namespace(collection->function),
+	attachment = fav_attachment_of_levels(get_func_namespace(collection->attachment->function),
 										  collection->attachment->levels);
 	pairs.attachment = attachment;
 	if (!has_same_types(attachment, collection->attachment))
@@ -410,7 +406,7 @@ reconcile_all(void)
 		Collection *collection = linitial(collections);
 
 		PushActiveSnapshot(GetTransactionSnapshot());
-		if (OidIsValid(get_func_namespace(collection->function)) &&
+		if (OidIsValid(get_func_namespace(collection->attachment->function)) &&
 			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->source)) &&
 			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(collection->attachment->levels)))
 			reconcile_collection(collection);
@@ -523,10 +519,9 @@ fav_forget_known(void)
 	has_removed = has_inserted = true;
 }
 
-/* Collect the pairs of the rows that a row trigger, the given function, was called for. */
+/* Collect the pairs of the rows that a row trigger was called for. */
 void
-fav_collect_rows(FavAttachment *attachment, const FavWhen *when, Oid function,
-				 const TriggerData *data)
+fav_collect_rows(FavAttachment *attachment, const FavWhen *when, const TriggerData *data)
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 	Collection *collection;
@@ -540,7 +535,7 @@ fav_collect_rows(FavAttachment *attachment, const FavWhen *when, Oid function,
 	}
 	collection = find_collection(attachment, nest_level);
 	if (collection == NULL)
-		collection = begin_collection(attachment, function, nest_level);
+		collection = begin_collection(attachment, nest_level);
 	old = MemoryContextSwitchTo(collection->context);
 	collection->origins = list_append_unique_oid(collection->origins,
 												 RelationGetRelid(data->tg_relation));

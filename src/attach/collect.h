@@ -9,7 +9,7 @@
 
 #include "commands/trigger.h"
 
-extern void fav_collect_rows(FavAttachment *attachment, const FavWhen *when, Oid function,
+extern void fav_collect_rows(FavAttachment *attachment, const FavWhen *when,
 							 const TriggerData *data);
 extern bool fav_has_collected(void);
 extern void fav_reconcile_collected(const FavAttachment *attachment);

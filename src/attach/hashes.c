@@ -4,13 +4,23 @@
  */
 #include "attach/hashes.h"
 
+#include "lib/qunique.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+
+static int
+compare_hashes(const void *a, const void *b)
+{
+	uint64_t	first = *(const uint64_t *) a;
+	uint64_t	second = *(const uint64_t *) b;
+
+	return (first > second) - (first < second);
+}
 
 /* Sorting millions of hashes takes a while, so it checks for interrupts. */
 #define ST_SORT			sort_hashes
 #define ST_ELEMENT_TYPE uint64_t
-#define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
+#define ST_COMPARE(a, b) compare_hashes(a, b)
 #define ST_CHECK_FOR_INTERRUPTS
 #define ST_SCOPE static
 #define ST_DEFINE
@@ -29,29 +39,14 @@ fav_append_hash(FavHashes *hashes, uint64_t hash)
 	hashes->values[hashes->count++] = hash;
 }
 
-static int
-compare_hashes(const void *a, const void *b)
-{
-	uint64_t	first = *(const uint64_t *) a;
-	uint64_t	second = *(const uint64_t *) b;
-
-	return (first > second) - (first < second);
-}
-
 /* Sort them, and leave out repetitions. */
 void
 fav_sort_hashes(FavHashes *hashes)
 {
-	size_t		unique = 0;
-	size_t		i;
-
 	if (hashes->count < 2)
 		return;
 	sort_hashes(hashes->values, hashes->count);
-	for (i = 0; i < hashes->count; i++)
-		if (unique == 0 || hashes->values[i] != hashes->values[unique - 1])
-			hashes->values[unique++] = hashes->values[i];
-	hashes->count = unique;
+	hashes->count = qunique(hashes->values, hashes->count, sizeof(uint64_t), compare_hashes);
 }
 
 /* NULL if it is not there. */

@@ -322,24 +322,17 @@ static const struct
 		" FROM ONLY {levels} l WHERE l.{key}{::key} {=} $1{::key} FOR NO KEY UPDATE", "l"
 	},
 	[FAV_QUERY_INSERT] = {
-		"INSERT INTO {levels} ({key}, {base}, {middle}, {recent}) VALUES ($1, $2, $3, $4)"
-		" ON CONFLICT ({key}) DO NOTHING", "lfff"
+		"INSERT INTO {levels} ({key}, {base}, {middle}, {recent}) VALUES ($1, $6, $5, $4)"
+		" ON CONFLICT ({key}) DO NOTHING", "ltxfff"
 	},
 	[FAV_QUERY_SET_RECENT] = {
 		"UPDATE ONLY {levels} l SET {recent} = $4" THIS_VERSION, "ltxf"
 	},
 	[FAV_QUERY_SET_MIDDLE] = {
-		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5" THIS_VERSION, "ltxff"
-	},
-	[FAV_QUERY_SET_BASE] = {
-		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5, {base} = $6" THIS_VERSION,
-		"ltxfff"
-	},
-	[FAV_QUERY_SINK_MIDDLE] = {
 		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5{, log $7}" THIS_VERSION,
 		"ltxfffbi"
 	},
-	[FAV_QUERY_SINK_BASE] = {
+	[FAV_QUERY_SET_BASE] = {
 		"UPDATE ONLY {levels} l SET {recent} = $4, {middle} = $5, {base} = $6{, log NULL}"
 		THIS_VERSION, "ltxfff"
 	},

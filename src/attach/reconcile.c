@@ -117,7 +117,7 @@ read_or_insert(FavRow *row)
 		FavWritten	written;
 
 		build_levels(row, &written);
-		if (fav_insert_row(row, &written))
+		if (fav_write_row(row, FAV_QUERY_INSERT, &written))
 			return false;
 		fav_count_try(row->attachment, &tries);
 	}
@@ -152,20 +152,18 @@ static void
 look_up(FavReconciliation *work)
 {
 	FavAttachment *attachment = work->row.attachment;
-	ArrayBuildState *batch = work->batch;
 	FavQuery	query;
 	Datum		values[2];
 	uint64		nrows;
 	uint64		i;
 
-	if (batch == NULL)
+	if (work->batch == NULL)
 		return;
-	values[0] = work->row_key;
-	values[1] = PointerGetDatum(construct_array(batch->dvalues, batch->nelems,
-												batch->element_type, batch->typlen,
-												batch->typbyval, batch->typalign));
-	query = batch->nelems == 1 || attachment->has_index_on_pair ? FAV_QUERY_PROBE :
+	query = work->batch->nelems == 1 || attachment->has_index_on_pair ? FAV_QUERY_PROBE :
 		FAV_QUERY_LOOK_UP;
+	values[0] = work->row_key;
+	values[1] = makeArrayResult(work->batch, CurrentMemoryContext);
+	work->batch = NULL;
 	fav_lock_source(attachment);
 	nrows = fav_execute(attachment, query, values, NULL, SPI_OK_SELECT);
 	for (i = 0; i < nrows; i++)
@@ -178,8 +176,6 @@ look_up(FavReconciliation *work)
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(DatumGetPointer(values[1]));
-	MemoryContextDelete(batch->mcontext);
-	work->batch = NULL;
 }
 
 /*
@@ -191,7 +187,6 @@ fav_touch_row(FavReconciliation *work, Datum row_key, Datum element)
 {
 	const FavAttachment *attachment = work->row.attachment;
 	Oid			type = attachment->element.type;
-	MemoryContext old;
 
 	fav_append_hash(work->known == FAV_ALL_PRESENT ? &work->present : &work->absent,
 					fav_hash_row(attachment, row_key, element));
@@ -202,14 +197,9 @@ fav_touch_row(FavReconciliation *work, Datum row_key, Datum element)
 		fav_integer(attachment->key.type, work->row_key))
 		look_up(work);
 	if (work->batch == NULL)
-	{
-		work->batch = initArrayResult(type, CurrentMemoryContext, true);
-		old = MemoryContextSwitchTo(work->batch->mcontext);
 		work->row_key = datumCopy(row_key, attachment->key_type->typbyval,
 								  attachment->key_type->typlen);
-		MemoryContextSwitchTo(old);
-	}
-	(void) accumArrayResult(work->batch, element, false, type, CurrentMemoryContext);
+	work->batch = accumArrayResult(work->batch, element, false, type, CurrentMemoryContext);
 	if (work->batch->nelems == LOOK_UP_BATCH ||
 		MemoryContextMemAllocated(work->batch->mcontext, false) >= LOOK_UP_BATCH_BYTES)
 		look_up(work);
@@ -241,8 +231,8 @@ find_changes(FavReconciliation *work, bool look_below)
 	size_t		nprobes = work->absent.count + (look_below ? work->present.count : 0);
 	size_t		i;
 
-	if (nprobes > 1 && fav_row_base(&work->row) != NULL)
-		fav_reader_expect(fav_row_base(&work->row), nprobes);
+	if (nprobes > 1 && fav_open_level(&work->row.base) != NULL)
+		fav_reader_expect(fav_open_level(&work->row.base), nprobes);
 	work->add.count = work->exclude.count = 0;
 	for (i = 0; i < work->present.count; i++)
 	{
@@ -274,7 +264,7 @@ recent_count(const FavReconciliation *work)
 static uint64
 middle_capacity(FavReconciliation *work)
 {
-	FavReader  *base = fav_row_base(&work->row);
+	FavReader  *base = fav_open_level(&work->row.base);
 
 	return base == NULL ? 0 : fav_middle_capacity(base->filter.elements);
 }
@@ -314,20 +304,13 @@ push(FavReconciliation *work)
 {
 	FavEditor	recent;
 	FavEditor	middle;
-	FavReader  *old = fav_row_middle(&work->row);
 	FavWritten	written = {.recent = work->row.attachment->empty};
 	const FavFilter *pushed;
 	size_t		step = fav_scatter_step(work->add.count);
 	size_t		i;
 
-	if (old != NULL)
-	{
-		fav_reader_expect(old, UINT32_MAX);
-		fav_editor_open(&middle, &old->filter);
-	}
-	else
-		fav_new_level(work->row.attachment, FAV_MIDDLE_ERROR_SHARE, middle_capacity(work), &middle);
-
+	fav_edit_level(work->row.attachment, fav_open_level(&work->row.middle), FAV_MIDDLE_ERROR_SHARE,
+				   middle_capacity(work), &middle);
 	open_recent(work, &recent);
 	fav_require(fav_editor_finish(&recent, &pushed));
 	fav_require(fav_levels_push(&middle, pushed));
@@ -362,7 +345,7 @@ exclude_again(FavReconciliation *work, Datum base, Datum *recent, Datum *middle)
 	bool		are_many;
 	size_t		i;
 
-	fav_open_value(&filter, base);
+	fav_open_flat(&filter, (struct varlena *) DatumGetPointer(base));
 	work->exclude.count = 0;
 	for (i = 0; i < work->absent.count; i++)
 	{
@@ -373,8 +356,8 @@ exclude_again(FavReconciliation *work, Datum base, Datum *recent, Datum *middle)
 	if (work->exclude.count == 0)
 		return;
 	are_many = work->exclude.count > FAV_RECENT_MAX;
-	fav_new_level(work->row.attachment, are_many ? FAV_MIDDLE_ERROR_SHARE : 1.0,
-				  are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
+	fav_edit_level(work->row.attachment, NULL, are_many ? FAV_MIDDLE_ERROR_SHARE : 1.0,
+				   are_many ? fav_middle_capacity(filter.elements) : 0, &editor);
 	for (i = 0; i < work->exclude.count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -407,7 +390,7 @@ keep_tombstones(FavReconciliation *work, const FavFilter *level)
 static void
 rebuild(FavReconciliation *work)
 {
-	FavWritten	written = {0};
+	FavWritten	written;
 
 	Assert(work->row.is_locked);
 	build_levels(&work->row, &written);
@@ -438,7 +421,7 @@ reconcile(FavReconciliation *work)
 			find_changes(work, true);
 		if (recent_count(work) <= FAV_RECENT_MAX)
 			return change_recent(work);
-		middle = fav_row_middle(&work->row);
+		middle = fav_open_level(&work->row.middle);
 		if (recent_count(work) + (middle == NULL ? 0 : fav_middle_count(&middle->filter)) <=
 			middle_capacity(work))
 			return push(work);
@@ -495,12 +478,10 @@ fav_reconcile_key(FavReconciliation *work)
 void
 fav_rebuild_key(FavAttachment *attachment, Datum filter_key)
 {
-	FavReconciliation *work = palloc0(sizeof(FavReconciliation));
+	FavReconciliation work = {
+		.row = {.attachment = attachment,.key = filter_key,.is_locked = true,.is_built_anew = true}
+	};
 
-	work->row.attachment = attachment;
-	work->row.key = filter_key;
-	work->row.is_locked = true;
-	work->row.is_built_anew = true;
-	if (read_or_insert(&work->row))
-		rebuild(work);
+	if (read_or_insert(&work.row))
+		rebuild(&work);
 }

@@ -20,12 +20,6 @@
 
 #define MAX_TRIES		10
 
-void
-fav_open_value(FavFilter *filter, Datum value)
-{
-	fav_open_flat(filter, PG_DETOAST_DATUM_PACKED(value));
-}
-
 /*
  * Levels
  */
@@ -55,64 +49,60 @@ written_level(Datum level)
 	return level == FAV_NO_LEVEL ? fav_make_short() : level;
 }
 
-/* Base and middle are opened when they are needed: their heads may be in TOAST. */
-static FavReader *
-open_level(const FavRow *row, FavRowLevel *level)
+/*
+ * Base and middle are opened when they are needed: their heads may be in TOAST.  NULL if there is
+ * no such level.
+ */
+FavReader *
+fav_open_level(FavRowLevel *level)
 {
 	if (level->reader == NULL && level->value != FAV_NO_LEVEL)
 	{
-		memset(&level->cache, 0, sizeof(level->cache));
-		level->reader = fav_reader_cache_keep(&level->cache, CurrentMemoryContext,
+		level->reader = fav_reader_cache_keep(palloc0(sizeof(FavReaderCache)), CurrentMemoryContext,
 											  (struct varlena *) DatumGetPointer(level->value));
-
-		/* An empty level does not know its kind. */
-		level->reader->filter.params.kind = row->attachment->kind;
+		level->reader->filter.params.kind = level->kind;
 	}
 	return level->reader;
-}
-
-/* NULL if there is none; likewise below. */
-FavReader *
-fav_row_base(FavRow *row)
-{
-	return open_level(row, &row->base);
-}
-
-FavReader *
-fav_row_middle(FavRow *row)
-{
-	return open_level(row, &row->middle);
 }
 
 /* Base and middle forget what is too old in this period, or with FAV_NO_PERIOD nothing. */
 void
 fav_forget_below_recent(FavRow *row, int32 period)
 {
-	if (fav_row_middle(row) != NULL)
-		fav_reader_forget(fav_row_middle(row), period);
-	if (fav_row_base(row) != NULL)
-		fav_reader_forget(fav_row_base(row), period);
+	if (fav_open_level(&row->middle) != NULL)
+		fav_reader_forget(fav_open_level(&row->middle), period);
+	if (fav_open_level(&row->base) != NULL)
+		fav_reader_forget(fav_open_level(&row->base), period);
 }
 
 /* Does middle or base report the hash? */
 bool
 fav_row_reports_below_recent(FavRow *row, uint64_t hash)
 {
-	FavReader  *middle = fav_row_middle(row);
+	FavReader  *middle = fav_open_level(&row->middle);
 
 	return FAV_IS_BELOW_RECENT(middle != NULL && fav_reader_contains(middle, hash),
-							   fav_row_base(row) != NULL &&
-							   fav_reader_contains(fav_row_base(row), hash),
+							   fav_open_level(&row->base) != NULL &&
+							   fav_reader_contains(fav_open_level(&row->base), hash),
 							   middle != NULL && fav_reader_excludes(middle, hash));
 }
 
-/* A new level with a share of the error rate.  Recent, and a base that grows, have no capacity. */
+/*
+ * Edit a level.  If it is NULL, begin a new one with a share of the error rate; recent has no
+ * capacity.
+ */
 void
-fav_new_level(const FavAttachment *attachment, double error_share, uint64 capacity,
-			  FavEditor *editor)
+fav_edit_level(const FavAttachment *attachment, FavReader *level, double error_share,
+			   uint64 capacity, FavEditor *editor)
 {
 	FavParams	params = attachment->params;
 
+	if (level != NULL)
+	{
+		fav_reader_expect(level, UINT32_MAX);
+		fav_editor_open(editor, &level->filter);
+		return;
+	}
 	params.kind = attachment->kind;
 	params.error_rate *= error_share;
 	if (capacity > 0)
@@ -126,10 +116,12 @@ set_levels(FavRow *row, HeapTuple tuple, TupleDesc descriptor)
 	Datum		recent = get_level(tuple, descriptor, FAV_LEVELS_RECENT);
 	int			i;
 
-	fav_open_value(&row->recent, recent == FAV_NO_LEVEL ? row->attachment->empty : recent);
+	fav_open_flat(&row->recent, PG_DETOAST_DATUM_PACKED(recent == FAV_NO_LEVEL ?
+														row->attachment->empty : recent));
 	row->recent.params.kind = row->attachment->kind;
 	row->base.value = get_level(tuple, descriptor, FAV_LEVELS_BASE);
 	row->middle.value = get_level(tuple, descriptor, FAV_LEVELS_MIDDLE);
+	row->base.kind = row->middle.kind = row->attachment->kind;
 	row->base.reader = row->middle.reader = NULL;
 	for (i = 0; i < FAV_LOG_PARTS && row->attachment->is_sink; i++)
 		row->log[i] = get_column(tuple, descriptor, FAV_LEVELS_LOG + i);
@@ -167,9 +159,10 @@ lock_row(FavRow *row)
  * take four times as long.
  */
 static bool
-fetch_row(FavRow *row, Relation levels)
+fetch_row(FavRow *row)
 {
 	const FavAttachment *attachment = row->attachment;
+	Relation	levels = table_open(attachment->levels, RowExclusiveLock);
 	ScanKeyData scan_key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
@@ -180,7 +173,7 @@ fetch_row(FavRow *row, Relation levels)
 	CommandCounterIncrement();
 	PushCopiedSnapshot(GetTransactionSnapshot());
 	UpdateActiveSnapshotCommandId();
-	scan = systable_beginscan(levels, row->attachment->key_index, true, GetActiveSnapshot(), 1,
+	scan = systable_beginscan(levels, attachment->key_index, true, GetActiveSnapshot(), 1,
 							  &scan_key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
@@ -191,6 +184,7 @@ fetch_row(FavRow *row, Relation levels)
 	}
 	systable_endscan(scan);
 	PopActiveSnapshot();
+	table_close(levels, NoLock);
 	return HeapTupleIsValid(tuple);
 }
 
@@ -198,16 +192,8 @@ fetch_row(FavRow *row, Relation levels)
 bool
 fav_read_row(FavRow *row)
 {
-	Relation	levels;
-	bool		found;
-
-	if (row->is_locked)
-		return lock_row(row);
-	levels = table_open(row->attachment->levels, RowExclusiveLock);
-	row->is_locked = !OidIsValid(row->attachment->key_index);
-	found = row->is_locked ? lock_row(row) : fetch_row(row, levels);
-	table_close(levels, NoLock);
-	return found;
+	row->is_locked |= !OidIsValid(row->attachment->key_index);
+	return row->is_locked ? lock_row(row) : fetch_row(row);
 }
 
 /*
@@ -239,47 +225,34 @@ fav_count_try(const FavAttachment *attachment, int *tries)
 }
 
 /*
- * Write recent and, as far as the query has them, middle, base and log.  False if somebody else
- * has written the row since it was read, which cannot be if it is locked.
+ * Write recent and, as far as the query has them, middle, base and log, or insert the first version
+ * of a row.  False if somebody else was faster: has written the row since it was read, which cannot
+ * be if it is locked, or has inserted it.
  */
 bool
 fav_write_row(FavRow *row, FavQuery query, const FavWritten *written)
 {
-	Datum		values[8];
-	char		nulls[9] = "        ";
+	bool		is_insert = query == FAV_QUERY_INSERT;
+	char		nulls[] = "        ";
+	Datum		values[] = {
+		row->key, PointerGetDatum(&row->tid), TransactionIdGetDatum(row->xmin), written->recent,
+		written_level(written->middle), written_level(written->base), written->log,
+		Int32GetDatum(written->part)
+	};
 
-	values[0] = row->key;
-	values[1] = PointerGetDatum(&row->tid);
-	values[2] = TransactionIdGetDatum(row->xmin);
-	values[3] = written->recent;
-	values[4] = written_level(written->middle);
-	values[5] = written_level(written->base);
-	values[6] = written->log;
-	values[7] = Int32GetDatum(written->part);
-	nulls[6] = written->log == FAV_NO_LEVEL ? 'n' : ' ';
-	if (fav_execute(row->attachment, query, values, nulls, SPI_OK_UPDATE) > 0)
-		return true;
-	if (row->is_locked)
-		fav_raise_not_written(row->attachment);
-	return false;
-}
-
-/* The first version of a row; false if somebody else was faster. */
-bool
-fav_insert_row(FavRow *row, const FavWritten *written)
-{
-	Datum		values[4];
-
-	if (!OidIsValid(row->attachment->key_index))
+	if (is_insert && !OidIsValid(row->attachment->key_index))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" has no primary key on its first column",
 						get_rel_name(row->attachment->levels)),
 				 errhint("Create a unique index on that column of table \"%s\".",
 						 get_rel_name(row->attachment->levels))));
-	values[0] = row->key;
-	values[1] = written_level(written->base);
-	values[2] = written_level(written->middle);
-	values[3] = written->recent;
-	return fav_execute(row->attachment, FAV_QUERY_INSERT, values, NULL, SPI_OK_INSERT) > 0;
+	if (written->log == FAV_NO_LEVEL)
+		nulls[6] = 'n';
+	if (fav_execute(row->attachment, query, values, nulls,
+					is_insert ? SPI_OK_INSERT : SPI_OK_UPDATE) > 0)
+		return true;
+	if (row->is_locked && !is_insert)
+		fav_raise_not_written(row->attachment);
+	return false;
 }

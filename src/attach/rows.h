@@ -13,8 +13,8 @@
 typedef struct FavRowLevel
 {
 	Datum		value;
+	FavKind		kind;			/* an empty level does not know it */
 	FavReader  *reader;			/* NULL: not opened yet */
-	FavReaderCache cache;		/* of the reader */
 } FavRowLevel;
 
 typedef struct FavRow
@@ -41,16 +41,13 @@ typedef struct FavWritten
 	int			part;			/* and its number, from 0 */
 } FavWritten;
 
-extern void fav_open_value(FavFilter *filter, Datum value);
 extern bool fav_read_row(FavRow *row);
-extern FavReader *fav_row_base(FavRow *row);
-extern FavReader *fav_row_middle(FavRow *row);
+extern FavReader *fav_open_level(FavRowLevel *level);
 extern void fav_forget_below_recent(FavRow *row, int32 period);
 extern bool fav_row_reports_below_recent(FavRow *row, uint64_t hash);
-extern void fav_new_level(const FavAttachment *attachment, double error_share, uint64 capacity,
-						  FavEditor *editor);
+extern void fav_edit_level(const FavAttachment *attachment, FavReader *level, double error_share,
+						   uint64 capacity, FavEditor *editor);
 extern bool fav_write_row(FavRow *row, FavQuery query, const FavWritten *written);
-extern bool fav_insert_row(FavRow *row, const FavWritten *written);
 pg_noreturn extern void fav_raise_not_written(const FavAttachment *attachment);
 extern void fav_count_try(const FavAttachment *attachment, int *tries);
 

@@ -171,8 +171,8 @@ newest_period(FavRow *row)
 
 	if (row->attachment->keep == 0 || newest != FAV_NO_PERIOD)
 		return newest;
-	middle = fav_row_middle(row);
-	base = fav_row_base(row);
+	middle = fav_open_level(&row->middle);
+	base = fav_open_level(&row->base);
 	return Max(middle == NULL ? newest : middle->filter.newest,
 			   base == NULL ? newest : base->filter.newest);
 }
@@ -201,13 +201,14 @@ raise_not_ours(const FavAttachment *attachment)
 			 errhint("Delete the row.")));
 }
 
-static bool
-is_recent(const FavAttachment *attachment, const FavFilter *filter)
+static void
+check_recent(const FavAttachment *attachment, const FavFilter *filter)
 {
-	return filter->nslices == 0 && filter->params.seed == attachment->params.seed &&
-		filter->params.region_size == attachment->params.region_size &&
-		filter->params.keep == attachment->params.keep &&
-		(filter->params.kind == attachment->kind || fav_is_empty(filter));
+	if (filter->nslices != 0 || filter->params.seed != attachment->params.seed ||
+		filter->params.region_size != attachment->params.region_size ||
+		filter->params.keep != attachment->params.keep ||
+		(filter->params.kind != attachment->kind && !fav_is_empty(filter)))
+		raise_not_ours(attachment);
 }
 
 /*
@@ -235,7 +236,7 @@ log_size(const FavRow *row)
 static uint64
 log_capacity(FavRow *row)
 {
-	FavReader  *base = fav_row_base(row);
+	FavReader  *base = fav_open_level(&row->base);
 	double		size = base == NULL ? 0 : (double) fav_size(&base->filter);
 	uint64		capacity = 0;
 
@@ -329,8 +330,7 @@ next_in_log(const FavAttachment *attachment, StringInfo log, FavFilter *filter)
 	if (left < LOG_PREFIX + size)
 		raise_not_ours(attachment);
 	fav_require_open(filter, at + LOG_PREFIX, size, size);
-	if (!is_recent(attachment, filter))
-		raise_not_ours(attachment);
+	check_recent(attachment, filter);
 	log->cursor += (int) (LOG_PREFIX + size);
 	return true;
 }
@@ -457,24 +457,23 @@ capacity_of_span(const FavAttachment *attachment, uint64 capacity)
 static void
 open_middle(FavRow *row, size_t count, FavEditor *middle)
 {
-	FavReader  *old = fav_row_middle(row);
+	FavReader  *old = fav_open_level(&row->middle);
 	size_t		logged = log_size(row) / sizeof(uint64_t);
 	uint64		capacity;
 	uint64		largest;
 
 	if (old != NULL && logged + count <= old->filter.params.capacity)
 	{
-		fav_reader_expect(old, UINT32_MAX);
-		fav_editor_open(middle, &old->filter);
+		fav_edit_level(row->attachment, old, 0, 0, middle);
 		return;
 	}
 	capacity = Min((uint64) (MIDDLE_GROWTH * (logged + count)), log_capacity(row));
 	capacity = Max(capacity, Max(logged + count, MIDDLE_MIN_CAPACITY));
 	largest = row->attachment->keep == 0 ? capacity :
 		(count_largest_span(row) + count) * capacity / (logged + count);
-	fav_new_level(row->attachment,
-				  row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
-				  capacity_of_span(row->attachment, largest), middle);
+	fav_edit_level(row->attachment, NULL,
+				   row->attachment->keep > 0 ? DATED_MIDDLE_ERROR_SHARE : MIDDLE_ERROR_SHARE,
+				   capacity_of_span(row->attachment, largest), middle);
 	replay_log(row, middle, false);
 	fav_require(fav_editor_flush(middle));
 	middle->filter.params.capacity = capacity;
@@ -510,13 +509,14 @@ push(FavRow *row, const FavChange *change, FavWritten *written)
 		const FavFilter *filter;
 
 		count = Min(change->hashes.count - done, FAV_RECENT_MAX);
-		fav_new_level(row->attachment, 1.0, 0, &editor);
+		fav_edit_level(row->attachment, NULL, 1.0, 0, &editor);
 		add_elements(&editor, change, done, count);
 		fav_require(fav_editor_finish(&editor, &filter));
 		push_filter(&middle, &log, filter);
 		fav_editor_close(&editor);
 	}
-	if (fav_row_base(row)->filter.nslices + middle.filter.nslices > fav_max_slices(&middle.filter))
+	if (fav_open_level(&row->base)->filter.nslices + middle.filter.nslices >
+		fav_max_slices(&middle.filter))
 	{
 		fav_editor_close(&middle);
 		return false;
@@ -532,20 +532,13 @@ push(FavRow *row, const FavChange *change, FavWritten *written)
 static void
 merge(FavRow *row, const FavChange *change, FavWritten *written)
 {
-	FavReader  *old = fav_row_base(row);
 	FavEditor	base;
 	const FavFilter *filter;
 	uint64		count = row->recent.nrecent +
 		(change->action == FAV_ADD ? change->hashes.count : 0);
 
-	if (old != NULL)
-	{
-		fav_reader_expect(old, UINT32_MAX);
-		fav_editor_open(&base, &old->filter);
-	}
-	else
-		fav_new_level(row->attachment, FAV_BASE_ERROR_SHARE, Max(FAV_DEFAULT_CAPACITY, count),
-					  &base);
+	fav_edit_level(row->attachment, fav_open_level(&row->base), FAV_BASE_ERROR_SHARE,
+				   Max(FAV_DEFAULT_CAPACITY, count), &base);
 	replay_log(row, &base, true);
 	replay(&base, &row->recent, true);
 	if (change->action == FAV_ADD)
@@ -592,9 +585,9 @@ change_levels(FavRow *row, const FavChange *change, FavWritten *written)
 	}
 	if (change->action == FAV_ADD && count + log_size(row) / 8 <= log_capacity(row) &&
 		push(row, change, written))
-		return FAV_QUERY_SINK_MIDDLE;
+		return FAV_QUERY_SET_MIDDLE;
 	merge(row, change, written);
-	return FAV_QUERY_SINK_BASE;
+	return FAV_QUERY_SET_BASE;
 }
 
 /* Which elements are not reported in the present period? */
@@ -606,8 +599,8 @@ find_new(FavRow *row, const FavChange *change)
 
 	fav_forget(&recent, change->present);
 	fav_forget_below_recent(row, change->present);
-	if (change->hashes.count > 1 && fav_row_base(row) != NULL)
-		fav_reader_expect(fav_row_base(row), change->hashes.count);
+	if (change->hashes.count > 1 && fav_open_level(&row->base) != NULL)
+		fav_reader_expect(fav_open_level(&row->base), change->hashes.count);
 	for (i = 0; i < change->hashes.count; i++)
 	{
 		uint64_t	hash = change->hashes.values[i];
@@ -668,11 +661,10 @@ try_change(FavRow *row, FavChange *change)
 	{
 		if (change->action == FAV_REMOVE)
 			return true;
-		fav_open_value(&row->recent, row->attachment->empty);
+		fav_open_flat(&row->recent, (struct varlena *) DatumGetPointer(row->attachment->empty));
 		row->recent.params.kind = row->attachment->kind;
 	}
-	if (!is_recent(row->attachment, &row->recent))
-		raise_not_ours(row->attachment);
+	check_recent(row->attachment, &row->recent);
 	newest = newest_period(row);
 
 	/* removing tells no time: if the clock is ahead, nothing else is forgotten */
@@ -684,24 +676,21 @@ try_change(FavRow *row, FavChange *change)
 	if (change->is_new != NULL)
 		find_new(row, change);
 	query = change_levels(row, change, &levels);
-	return found ? fav_write_row(row, query, &levels) : fav_insert_row(row, &levels);
+	return fav_write_row(row, found ? query : FAV_QUERY_INSERT, &levels);
 }
 
 /* Change the filter of a key.  As the owner. */
 void
 fav_change_sink(FavAttachment *attachment, Datum filter_key, FavChange *change)
 {
-	FavRow	   *row = palloc(sizeof(FavRow));
 	int			tries = 0;
 
 	for (;;)
 	{
 		/* nothing is left of a row that somebody else has deleted meanwhile */
-		memset(row, 0, sizeof(FavRow));
-		row->attachment = attachment;
-		row->key = filter_key;
-		row->is_locked = tries > 0;
-		if (try_change(row, change))
+		FavRow		row = {.attachment = attachment,.key = filter_key,.is_locked = tries > 0};
+
+		if (try_change(&row, change))
 			return;
 		fav_count_try(attachment, &tries);
 	}

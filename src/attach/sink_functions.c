@@ -32,9 +32,6 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* A row may be deleted again before it is found. */
-#define CALL_TRIES	10
-
 PG_FUNCTION_INFO_V1(fav_sink_add);
 PG_FUNCTION_INFO_V1(fav_sink_remove);
 
@@ -224,12 +221,10 @@ read_elements(SinkCall *call)
 	FavAttachment *attachment = call->attachment;
 	Oid			type = ARR_ELEMTYPE(call->array);
 	ValueCheck	check;
-	bool	   *nulls;
-	int			count;
-	int16		length;
-	bool		by_value;
-	char		alignment;
-	int			i;
+	ArrayIterator iterator = array_create_iterator(call->array, 0, NULL);
+	int			count = ArrayGetNItems(ARR_NDIM(call->array), ARR_DIMS(call->array));
+	Datum		element;
+	bool		isnull;
 
 	begin_check(&check, attachment->source, &attachment->element);
 	if (type != check.argument_type)
@@ -237,18 +232,16 @@ read_elements(SinkCall *call)
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("elements of sink \"%s\" are not of type %s",
 						get_rel_name(attachment->source), format_type_be(type))));
-	get_typlenbyvalalign(type, &length, &by_value, &alignment);
-	deconstruct_array(call->array, type, length, by_value, alignment, &call->elements, &nulls,
-					  &count);
+	call->elements = palloc(count * sizeof(Datum));
 	call->hashes = palloc(count * sizeof(uint64_t));
-	for (i = 0; i < count; i++)
+	while (array_iterate(iterator, &element, &isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (nulls[i])
+		if (isnull)
 			continue;
 		call->hashes[call->count] =
-			fav_hash_row(attachment, call->key, check_value(&check, call->elements[i]));
-		call->elements[call->count] = call->elements[i];
+			fav_hash_row(attachment, call->key, check_value(&check, element));
+		call->elements[call->count] = element;
 		fav_append_hash(&call->change.hashes, call->hashes[call->count]);
 		call->count++;
 	}
@@ -324,9 +317,10 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 								  fav_query(attachment, attachment->key.is_domain ?
 											"FROM {levels} l WHERE l.{key}{::key} {=} $1{::key}" :
 											"FROM {levels} l WHERE l.{key} {=} $1"));
-	Oid			types[2] = {attachment->key.type, ARR_ELEMTYPE(call->array)};
+	Oid			types[2] = {attachment->key.type, get_array_type(ARR_ELEMTYPE(call->array))};
 	Datum		values[2] = {call->key, PointerGetDatum(call->array)};
 	ErrorContextCallback callback;
+	Form_pg_attribute column;
 	Datum		result;
 	bool		isnull;
 	FavRole		role;
@@ -336,20 +330,18 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	callback.arg = GetUserNameFromId(attachment->owner, false);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	types[1] = get_array_type(types[1]);
 	fav_become_owner(&role, attachment->owner);
 	fav_spread()->prepare_transaction();
-	do
+	for (;;)
 	{
-		if (tries++ == CALL_TRIES)
-			fav_raise_not_written(attachment);
-		CHECK_FOR_INTERRUPTS();
 		(void) fav_execute_in(GetTransactionSnapshot(), insert, SPI_OK_INSERT, 1, types, values);
-	} while (fav_execute_in(GetTransactionSnapshot(), select, SPI_OK_SELECT, 2, types,
-							values) == 0);
-	result = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
-	result = SPI_datumTransfer(result, get_typbyval(SPI_gettypeid(SPI_tuptable->tupdesc, 1)),
-							   get_typlen(SPI_gettypeid(SPI_tuptable->tupdesc, 1)));
+		if (fav_execute_in(GetTransactionSnapshot(), select, SPI_OK_SELECT, 2, types, values) > 0)
+			break;
+		fav_count_try(attachment, &tries);	/* the row was deleted again before it was found */
+	}
+	column = TupleDescAttr(SPI_tuptable->tupdesc, 0);
+	result = SPI_datumTransfer(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+											 &isnull), column->attbyval, column->attlen);
 	fav_become_caller(&role);
 	error_context_stack = callback.previous;
 	return result;
@@ -363,10 +355,7 @@ take_new(SinkCall *call)
 {
 	Oid			type = fav_argument_type(&call->attachment->element);
 	const FavHashes *sorted = &call->change.hashes;
-	int16		length;
-	bool		by_value;
-	char		alignment;
-	int			count = 0;
+	ArrayBuildState *result = initArrayResult(type, CurrentMemoryContext, false);
 	int			i;
 
 	for (i = 0; i < call->count; i++)
@@ -376,12 +365,10 @@ take_new(SinkCall *call)
 
 		CHECK_FOR_INTERRUPTS();
 		if (*is_new)
-			call->elements[count++] = call->elements[i];
+			(void) accumArrayResult(result, call->elements[i], false, type, CurrentMemoryContext);
 		*is_new = false;
 	}
-	get_typlenbyvalalign(type, &length, &by_value, &alignment);
-	return PointerGetDatum(construct_array(call->elements, count, type, length, by_value,
-										   alignment));
+	return makeArrayResult(result, CurrentMemoryContext);
 }
 
 /* fav_sink_add(levels, key, elements) */

@@ -96,7 +96,7 @@ fav_collect(PG_FUNCTION_ARGS)
 		raise_protocol("fav_collect");
 	if (attachment->is_sink)
 		check_not_null(data, &when);
-	fav_collect_rows(attachment, &when, fcinfo->flinfo->fn_oid, data);
+	fav_collect_rows(attachment, &when, data);
 
 	/* this keeps the row of a sink from being stored */
 	return PointerGetDatum(NULL);

@@ -49,9 +49,7 @@ static const char *const probe_expressions[] = {
 	[FAV_KIND_BYTES] = "pg_catalog.decode(pg_catalog.md5(" TEXT "), 'hex'::pg_catalog.text)"
 };
 
-/* $1 is the number of stale elements, which no query can find. */
 static const char verify_query[] =
-"SELECT p.keys, p.elements, p.missing, $1, q.rate FROM"
 " (SELECT pg_catalog.count(*) AS keys,"
 "  COALESCE(pg_catalog.sum(k.elements), '0')::pg_catalog.int8 AS elements,"
 "  COALESCE(pg_catalog.sum(k.missing), '0')::pg_catalog.int8 AS missing FROM"
@@ -132,7 +130,8 @@ stale_of_key(const FavAttachment *attachment, HeapTuple tuple, TupleDesc descrip
 	{
 		Datum		value = SPI_getbinval(tuple, descriptor, level + 2, &isnull);
 
-		fav_open_value(&levels[level], isnull ? attachment->empty : value);
+		fav_open_flat(&levels[level],
+					  PG_DETOAST_DATUM_PACKED(isnull ? attachment->empty : value));
 		for (i = 0; i < levels[level].ntombstones; i++)
 			fav_append_hash(&tombstones, fav_load64(levels[level].tombstones + 8 * i));
 	}
@@ -192,14 +191,13 @@ count_stale(const FavAttachment *attachment, Snapshot snapshot, FavProgress *pro
 
 /* The row that a query returns, as the result of this function. */
 static Datum
-result_row(FunctionCallInfo fcinfo, Snapshot snapshot, const char *query, int nvalues, Oid *types,
-		   Datum *values)
+result_row(FunctionCallInfo fcinfo, Snapshot snapshot, const char *query)
 {
 	TupleDesc	descriptor;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "unexpected result type");
-	if (fav_execute_in(snapshot, query, SPI_OK_SELECT, nvalues, types, values) != 1)
+	if (fav_execute_in(snapshot, query, SPI_OK_SELECT, 0, NULL, NULL) != 1)
 		elog(ERROR, "query failed: %s", query);
 	return PointerGetDatum(SPI_returntuple(SPI_tuptable->vals[0], BlessTupleDesc(descriptor)));
 }
@@ -210,25 +208,23 @@ result_row(FunctionCallInfo fcinfo, Snapshot snapshot, const char *query, int nv
 Datum
 fav_verify(PG_FUNCTION_ARGS)
 {
-	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 1);
-	Oid			type = INT8OID;
+	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 1, false);
 	FavProgress progress;
 	Snapshot	snapshot;
 	FavRole		role;
-	Datum		stale;
+	uint64		stale;
 	Datum		result;
 
 	fav_refuse_sink(attachment, "fav_verify");
 	fav_become_owner(&role, attachment->owner);
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	fav_begin_progress(&progress, FAV_PHASE_STALE, attachment);
-	stale = Int64GetDatum((int64) count_stale(attachment, snapshot, &progress));
+	stale = count_stale(attachment, snapshot, &progress);
 	fav_begin_progress(&progress, FAV_PHASE_MISSING, attachment);
-	result = result_row(fcinfo, snapshot,
-						psprintf("%s%s%s", fav_query(attachment, verify_query),
-								 probe_expressions[attachment->kind],
-								 fav_query(attachment, probes_query)),
-						1, &type, &stale);
+	result = result_row(fcinfo, snapshot, psprintf(
+		"SELECT p.keys, p.elements, p.missing, '" UINT64_FORMAT "'::pg_catalog.int8, q.rate FROM"
+		"%s%s%s", stale, fav_query(attachment, verify_query), probe_expressions[attachment->kind],
+		fav_query(attachment, probes_query)));
 	fav_end_progress();
 	UnregisterSnapshot(snapshot);
 	fav_become_caller(&role);
@@ -241,7 +237,7 @@ fav_verify(PG_FUNCTION_ARGS)
 Datum
 fav_attachment_stats(PG_FUNCTION_ARGS)
 {
-	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 1);
+	FavAttachment *attachment = fav_attachment_of_arguments(fcinfo, 1, false);
 	FavRole		role;
 	Datum		result;
 
@@ -253,7 +249,7 @@ fav_attachment_stats(PG_FUNCTION_ARGS)
 		" pg_catalog.count(*) FILTER (WHERE l.{base} OPERATOR({fav}.=) {no level}"
 		"  AND l.{middle} OPERATOR({fav}.=) {no level}),"
 		" pg_catalog.count(*) FILTER (WHERE l.{middle} OPERATOR({fav}.<>) {no level})"
-		" FROM ONLY {levels} l"), 0, NULL, NULL);
+		" FROM ONLY {levels} l"));
 	fav_become_caller(&role);
 	return result;
 }
