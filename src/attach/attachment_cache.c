@@ -406,8 +406,7 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 		found = fav_check_spread(definition.source, when->levels);
 		if (found != NULL && fav_shell(definition.source) == relation)
 			fav_raise_obstacle(found);
-		if (fav_spread() != NULL)
-			fav_spread()->check_stranger(relation, definition.source);
+		fav_check_stranger(relation, definition.source);
 		return NULL;
 	}
 	attachment = fav_attachment_of_levels(schema, when->levels);
@@ -548,8 +547,7 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument)
 	Oid			levels;
 
 	fav_lock_as_owner(source, AccessShareLock);
-	if (fav_spread() != NULL)
-		fav_spread()->refuse_call(source, fcinfo->flinfo->fn_oid);
+	fav_refuse_spread_call(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);

@@ -229,7 +229,7 @@ fav_find_object(Oid schema, Oid levels, FavObjectKind kind, FavObject *object)
 	if (kind != FAV_OBJECT_VIEW)
 		return find_in_list(list_functions(schema, levels, owner), kind, owner, object);
 	return find_in_list(list_views(schema, levels, false), kind, owner, object) ||
-		(fav_spread() != NULL &&
+		(fav_can_spread() &&
 		 find_in_list(list_views(schema, levels, true), kind, owner, object));
 }
 
@@ -503,7 +503,7 @@ fav_complete(const FavAttachment *attachment)
 	FavObject	has;
 
 	LockRelationOid(levels, ShareUpdateExclusiveLock);
-	if (fav_shell(levels) != levels)
+	if (fav_is_shard(levels))
 		return;
 	if (base == NULL)
 		base = name;

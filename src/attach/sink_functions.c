@@ -338,7 +338,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	error_context_stack = &callback;
 	types[1] = get_array_type(types[1]);
 	fav_become_owner(&role, attachment->owner);
-	fav_spread()->prepare_transaction();
+	fav_prepare_transaction();
 	do
 	{
 		if (tries++ == CALL_TRIES)
