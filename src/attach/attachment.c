@@ -372,8 +372,7 @@ check_alone(const FavAttachment *attachment)
  */
 
 static const FavObstacle *
-check_table(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-			HeapTuple row)
+check_table(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_class form = (Form_pg_class) GETSTRUCT(row);
 
@@ -396,8 +395,7 @@ check_table(const FavAttachment *attachment, const FavScan *scan pg_attribute_un
  * that it is null, or not of its domain.
  */
 static const FavObstacle *
-check_column(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-			 HeapTuple row)
+check_column(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_attribute form = (Form_pg_attribute) GETSTRUCT(row);
 
@@ -411,8 +409,7 @@ check_column(const FavAttachment *attachment, const FavScan *scan pg_attribute_u
 }
 
 static const FavObstacle *
-check_constraint(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-				 HeapTuple row)
+check_constraint(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
 
@@ -430,8 +427,7 @@ check_constraint(const FavAttachment *attachment, const FavScan *scan pg_attribu
  * one that has only other columns, which are not stored.
  */
 static const FavObstacle *
-check_index(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-			HeapTuple row)
+check_index(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
 	bool		has_key = false;
@@ -455,21 +451,20 @@ check_index(const FavAttachment *attachment, const FavScan *scan pg_attribute_un
 
 /* A trigger of others must not miss rows because ours, which comes first, stores none. */
 static const FavObstacle *
-check_trigger(const FavAttachment *attachment, const FavScan *scan, HeapTuple row)
+check_trigger(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 	const char *ours = "";
-	bool		isnull;
 	ListCell   *cell;
 
 	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
 		if (((FavTrigger *) lfirst(cell))->is_of_rows)
 			ours = NameStr(((FavTrigger *) lfirst(cell))->name);
-	(void) fav_row_column(scan, row, Anum_pg_trigger_tgnewtable, &isnull);
 	if (form->tgisinternal || form->tgenabled == TRIGGER_DISABLED ||
 		!TRIGGER_FOR_INSERT(form->tgtype) ||
 		(TRIGGER_FOR_ROW(form->tgtype) ?
-		 !TRIGGER_FOR_AFTER(form->tgtype) && strcmp(NameStr(form->tgname), ours) <= 0 : isnull))
+		 !TRIGGER_FOR_AFTER(form->tgtype) && strcmp(NameStr(form->tgname), ours) <= 0 :
+		 heap_attisnull(row, Anum_pg_trigger_tgnewtable, NULL)))
 		return NULL;
 	return fav_obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before \"%s\".",
 								 ours),
@@ -482,8 +477,7 @@ static const struct
 	Oid			catalog;
 	Oid			index;
 	AttrNumber	column;			/* of the catalog, with the OID of the table */
-	const FavObstacle *(*check) (const FavAttachment *attachment, const FavScan *scan,
-								 HeapTuple row);
+	const FavObstacle *(*check) (const FavAttachment *attachment, HeapTuple row);
 }			sink_checks[] =
 {
 	{RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, check_table},
@@ -507,7 +501,7 @@ check_sink(const FavAttachment *attachment)
 		fav_begin_scan(&scan, sink_checks[i].catalog, sink_checks[i].index,
 					   sink_checks[i].column, attachment->source);
 		while (found == NULL && HeapTupleIsValid(row = fav_next_row(&scan)))
-			found = sink_checks[i].check(attachment, &scan, row);
+			found = sink_checks[i].check(attachment, row);
 		fav_end_scan(&scan);
 	}
 	return found;

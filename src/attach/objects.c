@@ -232,9 +232,10 @@ list_left(const FavAttachment *attachment)
 	ListCell   *cell;
 	ListCell   *one;
 
-	foreach(cell, fav_dependents(attachment->levels, TriggerRelationId))
+	foreach(cell, fav_dependents(RelationRelationId, attachment->levels, TriggerRelationId))
 	{
-		Oid			relation = fav_relation_of_trigger(lfirst_oid(cell));
+		Oid			relation = fav_relation_of(TriggerRelationId, lfirst_oid(cell),
+											   Anum_pg_trigger_tgrelid);
 
 		if (OidIsValid(relation) && !list_member_oid(family, relation) &&
 			fav_owner_of(relation) == attachment->owner)

@@ -4,6 +4,7 @@
  *
  * Every name in a query is qualified: the search_path has no say.
  */
+#include "attach/catalogs.h"
 #include "attach/queries.h"
 #include "attach/spread.h"
 
@@ -154,17 +155,12 @@ WORD(operator)
 	Oid			found = argument == BTEqualStrategyNumber ? type->eq_opr :
 		get_opfamily_member(type->btree_opf, type->btree_opintype, type->btree_opintype,
 							(int16) argument);
-	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(found));
-	Form_pg_operator form;
-	char	   *text;
+	const char *name = get_opname(found);
+	Oid			namespace = fav_oid_of(OPEROID, found, Anum_pg_operator_oprnamespace);
 
-	if (!HeapTupleIsValid(tuple))
+	if (name == NULL)
 		elog(ERROR, "cache lookup failed for operator %u", found);
-	form = (Form_pg_operator) GETSTRUCT(tuple);
-	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
-					NameStr(form->oprname));
-	ReleaseSysCache(tuple);
-	return text;
+	return psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(namespace)), name);
 }
 
 /*
