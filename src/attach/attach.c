@@ -424,7 +424,6 @@ tell_destroyed(const FavAttachment *attachment)
 						  SPI_OK_SELECT, 0, NULL, NULL);
 	nkeys = (unsigned long) DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
 														SPI_tuptable->tupdesc, 1, &isnull));
-	SPI_freetuptable(SPI_tuptable);
 	if (nkeys > 0)
 		ereport(WARNING,
 				(errmsg_plural("the filters of %lu key of sink \"%s\" are destroyed",

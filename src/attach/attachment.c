@@ -36,13 +36,14 @@ attach_again(const FavAttachment *attachment)
 	return attachment->is_sink ? MEND_SINK : ATTACH_AGAIN;
 }
 
+/* Raise an obstacle as an error, if there is one. */
 void
 fav_raise_obstacle(const FavObstacle *found)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg_internal("%s", found->message), errhint("%s", found->hint)));
-	pg_unreachable();
+	if (found != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg_internal("%s", found->message), errhint("%s", found->hint)));
 }
 
 /* A relation may be dropped at this moment. */
@@ -121,13 +122,7 @@ fav_list_levels(Oid schema, Oid source)
 static bool
 has_columns_of_levels(Oid relation, Oid schema)
 {
-	Oid			fav = fav_find_type(schema, "fav");
-	AttrNumber	number;
-
-	for (number = FAV_LEVELS_BASE; number <= FAV_LEVELS_RECENT; number++)
-		if (get_atttype(relation, number) != fav)
-			return false;
-	return true;
+	return fav_has_columns(relation, FAV_LEVELS_BASE, 3, fav_find_type(schema, "fav"));
 }
 
 /*

@@ -25,7 +25,6 @@
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
@@ -67,39 +66,20 @@ fav_can_spread(void)
 	return OidIsValid(relation);
 }
 
-/* An index of a catalog on one column; InvalidOid if there is none. */
-static Oid
-find_index(Relation catalog, AttrNumber column)
-{
-	Oid			found = InvalidOid;
-	ListCell   *cell;
-
-	foreach(cell, RelationGetIndexList(catalog))
-	{
-		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
-		Form_pg_index index;
-
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		index = (Form_pg_index) GETSTRUCT(tuple);
-		if (index->indisvalid && index->indkey.values[0] == column)
-			found = lfirst_oid(cell);
-		ReleaseSysCache(tuple);
-	}
-	return found;
-}
-
-/* Scan the rows of a catalog that have a value in a column.  Returns the first, or NULL. */
+/*
+ * Scan the rows of a catalog that have a value in a column.  Citus itself finds the index by its
+ * name, too; a small catalog has none.  Returns the first row, or NULL.
+ */
 static HeapTuple
-first_row(FavScan *scan, const char *name, const char *column, RegProcedure equal, Datum value)
+first_row(FavScan *scan, const char *name, const char *index_name, const char *column,
+		  RegProcedure equal, Datum value)
 {
+	Oid			index = get_relname_relid(index_name, PG_CATALOG_NAMESPACE);
 	ScanKeyData key;
-	Oid			index;
 
 	scan->catalog = table_open(get_relname_relid(name, PG_CATALOG_NAMESPACE), AccessShareLock);
 	ScanKeyInit(&key, get_attnum(RelationGetRelid(scan->catalog), column), BTEqualStrategyNumber,
 				equal, value);
-	index = find_index(scan->catalog, key.sk_attno);
 	scan->scan = systable_beginscan(scan->catalog, index, OidIsValid(index), NULL, 1, &key);
 	return fav_next_row(scan);
 }
@@ -134,7 +114,8 @@ read_distribution(Oid table, Distribution *distribution)
 	memset(distribution, 0, sizeof(*distribution));
 	if (!fav_can_spread())
 		return false;
-	row = first_row(&scan, "pg_dist_partition", "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+	row = first_row(&scan, "pg_dist_partition", "pg_dist_partition_logical_relid_index",
+					"logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
 	if (HeapTupleIsValid(row))
 	{
 		distribution->method = DatumGetChar(column_of(&scan, row, "partmethod", &isnull));
@@ -180,8 +161,8 @@ static bool
 is_coordinator(void)
 {
 	FavScan		scan;
-	bool		found = HeapTupleIsValid(first_row(&scan, "pg_dist_local_group", "groupid", F_INT4EQ,
-												   Int32GetDatum(0)));
+	bool		found = HeapTupleIsValid(first_row(&scan, "pg_dist_local_group", "", "groupid",
+												   F_INT4EQ, Int32GetDatum(0)));
 
 	fav_end_scan(&scan);
 	return found;
@@ -258,7 +239,8 @@ read_shard(Oid relation, const char **range)
 
 	if (number == 0 || !fav_can_spread())
 		return InvalidOid;
-	row = first_row(&scan, "pg_dist_shard", "shardid", F_INT8EQ, Int64GetDatum(number));
+	row = first_row(&scan, "pg_dist_shard", "pg_dist_shard_shardid_index", "shardid", F_INT8EQ,
+					Int64GetDatum(number));
 	if (HeapTupleIsValid(row))
 	{
 		table = DatumGetObjectId(column_of(&scan, row, "logicalrelid", &isnull));
@@ -286,7 +268,8 @@ shard_of_range(Oid table, const char *range)
 	HeapTuple	row;
 	bool		isnull;
 
-	for (row = first_row(&scan, "pg_dist_shard", "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+	for (row = first_row(&scan, "pg_dist_shard", "pg_dist_shard_logical_relid_index",
+						 "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
 		 HeapTupleIsValid(row); row = fav_next_row(&scan))
 		if (strcmp(range_of(&scan, row), range) == 0)
 			number = DatumGetInt64(column_of(&scan, row, "shardid", &isnull));

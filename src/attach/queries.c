@@ -20,23 +20,6 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-const char *
-fav_element_type_name(FavKind kind)
-{
-	switch (kind)
-	{
-		case FAV_KIND_INTEGER:
-		case FAV_KIND_PAIR:
-			return "pg_catalog.int8";
-		case FAV_KIND_TEXT:
-			return "pg_catalog.text";
-		case FAV_KIND_UUID:
-			return "pg_catalog.uuid";
-		default:
-			return "pg_catalog.bytea";
-	}
-}
-
 /* The name of a column of ours, next to that of the key, which may have any name. */
 const char *
 fav_own_column(const char *name, const char *key)
@@ -185,7 +168,15 @@ WORD(filter_key_cast)
 
 WORD(element_cast)
 {
-	return psprintf("::%s", fav_element_type_name(attachment->kind));
+	static const char *const casts[] = {
+		[FAV_KIND_INTEGER] = "::pg_catalog.int8",
+		[FAV_KIND_PAIR] = "::pg_catalog.int8",
+		[FAV_KIND_TEXT] = "::pg_catalog.text",
+		[FAV_KIND_UUID] = "::pg_catalog.uuid",
+		[FAV_KIND_BYTES] = "::pg_catalog.bytea"
+	};
+
+	return casts[attachment->kind];
 }
 
 /* Elements are the same if their bytes are. */
@@ -361,6 +352,11 @@ static const struct
 static Oid
 parameter_type(const FavAttachment *attachment, char parameter)
 {
+	static const Oid types[] = {
+		['t'] = TIDOID, ['x'] = XIDOID, ['r'] = FLOAT8OID, ['s'] = INT8OID, ['b'] = BYTEAOID,
+		['i'] = INT4OID
+	};
+
 	switch (parameter)
 	{
 		case 'k':
@@ -369,20 +365,10 @@ parameter_type(const FavAttachment *attachment, char parameter)
 			return attachment->filter_key_type->type_id;
 		case 'e':
 			return get_array_type(attachment->element.type);
-		case 't':
-			return TIDOID;
-		case 'x':
-			return XIDOID;
-		case 'r':
-			return FLOAT8OID;
-		case 's':
-			return INT8OID;
-		case 'b':
-			return BYTEAOID;
-		case 'i':
-			return INT4OID;
-		default:
+		case 'f':
 			return get_atttype(attachment->levels, FAV_LEVELS_RECENT);
+		default:
+			return types[(int) parameter];
 	}
 }
 
