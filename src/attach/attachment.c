@@ -138,7 +138,8 @@ fav_is_remnant(Oid schema, const FavTrigger *trigger)
 
 	return !OidIsValid(levels) ||
 		(fav_owner_of(levels) == fav_owner_of(trigger->relation) &&
-		 has_columns_of_levels(levels, schema) && !fav_read_definition(schema, levels, &definition));
+		 has_columns_of_levels(levels, schema) &&
+		 !fav_read_definition(schema, levels, &definition));
 }
 
 /* A trigger of a table that names such filters; NULL if there is none. */
@@ -362,8 +363,8 @@ check_alone(const FavAttachment *attachment)
 }
 
 /*
- * Properties of its table that a sink cannot honour.  PostgreSQL checks rows when it stores them, and
- * so not those of a sink.  Each of these functions checks one row of a catalog.
+ * Properties of its table that a sink cannot honour.  PostgreSQL checks rows when it stores them,
+ * and so not those of a sink.  Each of these functions checks one row of a catalog.
  */
 
 static const FavObstacle *
@@ -412,8 +413,8 @@ check_constraint(const FavAttachment *attachment, HeapTuple row)
 		form->contype != CONSTRAINT_EXCLUSION)
 		return NULL;
 	return fav_obstacle("Drop the constraint.",
-						psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink stores"
-								 " no rows", NameStr(form->conname),
+						psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink"
+								 " stores no rows", NameStr(form->conname),
 								 name_of(attachment->source)));
 }
 

@@ -129,8 +129,8 @@ fav_key_type(Oid key)
 }
 
 /*
- * Indexes.  They are read from their catalog, which takes no lock: a parallel restore may be loading
- * the partitions of a source whose primary key is being made.
+ * Indexes.  They are read from their catalog, which takes no lock: a parallel restore may be
+ * loading the partitions of a source whose primary key is being made.
  */
 
 static void
