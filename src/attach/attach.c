@@ -91,6 +91,17 @@ find_usable_column(Oid source, const char *name, FavColumn *column)
 				 errdetail("System columns and generated columns change without a trigger.")));
 }
 
+/* Refuse a column because of its type. */
+static void
+refuse_type(const FavColumn *column, const char *problem, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("column \"%s\" has type %s, which %s", NameStr(column->name),
+					format_type_be(column->type), problem),
+			 errdetail("%s", detail), hint == NULL ? 0 : errhint("%s", hint)));
+}
+
 static void
 find_key(Oid source, const char *name, FavAttachment *attachment)
 {
@@ -99,12 +110,9 @@ find_key(Oid source, const char *name, FavAttachment *attachment)
 	find_usable_column(source, name, key);
 	attachment->key_type = fav_key_type(key->type);
 	if (attachment->key_type == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has type %s, which cannot be a key", name,
-						format_type_be(key->type)),
-				 errdetail("Keys have a type with a default btree operator class that is not"
-						   " composite.")));
+		refuse_type(key, "cannot be a key",
+					"Keys have a type with a default btree operator class that is not composite.",
+					NULL);
 }
 
 static void
@@ -115,12 +123,8 @@ find_element(Oid source, const char *name, FavAttachment *attachment)
 	find_usable_column(source, name, element);
 	attachment->kind = fav_kind_of_column(element);
 	if (attachment->kind == FAV_KIND_NONE)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has type %s, which cannot be an element", name,
-						format_type_be(element->type)),
-				 errdetail("Elements are smallint, integer, bigint, text, varchar, uuid or"
-						   " bytea.")));
+		refuse_type(element, "cannot be an element",
+					"Elements are smallint, integer, bigint, text, varchar, uuid or bytea.", NULL);
 }
 
 /* Can keys share filters?  Their groups are numbers, and a pair is two numbers. */
@@ -137,12 +141,9 @@ check_share(FavAttachment *attachment)
 	if (fav_kind_of_column(column) == FAV_KIND_INTEGER)
 		column = &attachment->element;
 	if (fav_kind_of_column(column) != FAV_KIND_INTEGER)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has type %s, which cannot be in filters that keys share",
-						NameStr(column->name), format_type_be(column->type)),
-				 errdetail("Keys and elements of such filters are smallint, integer or bigint."),
-				 errhint("Leave share out: then each key has a filter of its own.")));
+		refuse_type(column, "cannot be in filters that keys share",
+					"Keys and elements of such filters are smallint, integer or bigint.",
+					"Leave share out: then each key has a filter of its own.");
 	attachment->kind = FAV_KIND_PAIR;
 }
 
@@ -349,8 +350,7 @@ fav_attach(PG_FUNCTION_ARGS)
 	if (OidIsValid(has))
 		PG_RETURN_OID(has);
 	check_names(new.source, name);
-	if (fav_spread() != NULL)
-		fav_spread()->check_new(&new);
+	fav_check_new_source(&new);
 	advise_index(new.source, &new.key);
 	fav_notice_row_security(new.source);
 	has = create_objects(&new, name, PG_GETARG_BOOL(7), PG_GETARG_BOOL(8));
@@ -370,11 +370,7 @@ find_time(FavAttachment *attachment, const char *name)
 
 	find_usable_column(attachment->source, name, at);
 	if (at->type != TIMESTAMPTZOID && at->type != TIMESTAMPOID && at->type != DATEOID)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" has type %s, which is no time of a row", name,
-						format_type_be(at->type)),
-				 errdetail("Times are timestamptz, timestamp or date.")));
+		refuse_type(at, "is no time of a row", "Times are timestamptz, timestamp or date.", NULL);
 	if (at->number == attachment->key.number || at->number == attachment->element.number)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -410,8 +406,7 @@ fav_sink(PG_FUNCTION_ARGS)
 	new.params.seed = choose_seed(new.kind);
 	fav_check_params(&new.params);
 	check_names(new.source, name);
-	if (fav_spread() != NULL)
-		fav_spread()->check_new(&new);
+	fav_check_new_source(&new);
 	has = create_objects(&new, name, false, true);
 	tell_keep(&new, keep);
 	PG_RETURN_OID(has);
@@ -429,7 +424,6 @@ tell_destroyed(const FavAttachment *attachment)
 						  SPI_OK_SELECT, 0, NULL, NULL);
 	nkeys = (unsigned long) DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
 														SPI_tuptable->tupdesc, 1, &isnull));
-	SPI_freetuptable(SPI_tuptable);
 	if (nkeys > 0)
 		ereport(WARNING,
 				(errmsg_plural("the filters of %lu key of sink \"%s\" are destroyed",

@@ -36,13 +36,14 @@ attach_again(const FavAttachment *attachment)
 	return attachment->is_sink ? MEND_SINK : ATTACH_AGAIN;
 }
 
+/* Raise an obstacle as an error, if there is one. */
 void
 fav_raise_obstacle(const FavObstacle *found)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg_internal("%s", found->message), errhint("%s", found->hint)));
-	pg_unreachable();
+	if (found != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg_internal("%s", found->message), errhint("%s", found->hint)));
 }
 
 /* A relation may be dropped at this moment. */
@@ -121,13 +122,7 @@ fav_list_levels(Oid schema, Oid source)
 static bool
 has_columns_of_levels(Oid relation, Oid schema)
 {
-	Oid			fav = fav_find_type(schema, "fav");
-	AttrNumber	number;
-
-	for (number = FAV_LEVELS_BASE; number <= FAV_LEVELS_RECENT; number++)
-		if (get_atttype(relation, number) != fav)
-			return false;
-	return true;
+	return fav_has_columns(relation, FAV_LEVELS_BASE, 3, fav_find_type(schema, "fav"));
 }
 
 /*
@@ -143,7 +138,8 @@ fav_is_remnant(Oid schema, const FavTrigger *trigger)
 
 	return !OidIsValid(levels) ||
 		(fav_owner_of(levels) == fav_owner_of(trigger->relation) &&
-		 has_columns_of_levels(levels, schema) && !fav_read_definition(schema, levels, &definition));
+		 has_columns_of_levels(levels, schema) &&
+		 !fav_read_definition(schema, levels, &definition));
 }
 
 /* A trigger of a table that names such filters; NULL if there is none. */
@@ -367,13 +363,12 @@ check_alone(const FavAttachment *attachment)
 }
 
 /*
- * Properties of its table that a sink cannot honour.  PostgreSQL checks rows when it stores them, and
- * so not those of a sink.  Each of these functions checks one row of a catalog.
+ * Properties of its table that a sink cannot honour.  PostgreSQL checks rows when it stores them,
+ * and so not those of a sink.  Each of these functions checks one row of a catalog.
  */
 
 static const FavObstacle *
-check_table(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-			HeapTuple row)
+check_table(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_class form = (Form_pg_class) GETSTRUCT(row);
 
@@ -396,8 +391,7 @@ check_table(const FavAttachment *attachment, const FavScan *scan pg_attribute_un
  * that it is null, or not of its domain.
  */
 static const FavObstacle *
-check_column(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-			 HeapTuple row)
+check_column(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_attribute form = (Form_pg_attribute) GETSTRUCT(row);
 
@@ -411,8 +405,7 @@ check_column(const FavAttachment *attachment, const FavScan *scan pg_attribute_u
 }
 
 static const FavObstacle *
-check_constraint(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-				 HeapTuple row)
+check_constraint(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
 
@@ -420,8 +413,8 @@ check_constraint(const FavAttachment *attachment, const FavScan *scan pg_attribu
 		form->contype != CONSTRAINT_EXCLUSION)
 		return NULL;
 	return fav_obstacle("Drop the constraint.",
-						psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink stores"
-								 " no rows", NameStr(form->conname),
+						psprintf("constraint \"%s\" of table \"%s\" cannot be checked: a sink"
+								 " stores no rows", NameStr(form->conname),
 								 name_of(attachment->source)));
 }
 
@@ -430,8 +423,7 @@ check_constraint(const FavAttachment *attachment, const FavScan *scan pg_attribu
  * one that has only other columns, which are not stored.
  */
 static const FavObstacle *
-check_index(const FavAttachment *attachment, const FavScan *scan pg_attribute_unused(),
-			HeapTuple row)
+check_index(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
 	bool		has_key = false;
@@ -455,21 +447,20 @@ check_index(const FavAttachment *attachment, const FavScan *scan pg_attribute_un
 
 /* A trigger of others must not miss rows because ours, which comes first, stores none. */
 static const FavObstacle *
-check_trigger(const FavAttachment *attachment, const FavScan *scan, HeapTuple row)
+check_trigger(const FavAttachment *attachment, HeapTuple row)
 {
 	Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(row);
 	const char *ours = "";
-	bool		isnull;
 	ListCell   *cell;
 
 	foreach(cell, fav_read_triggers(attachment->schema, attachment->source))
 		if (((FavTrigger *) lfirst(cell))->is_of_rows)
 			ours = NameStr(((FavTrigger *) lfirst(cell))->name);
-	(void) fav_row_column(scan, row, Anum_pg_trigger_tgnewtable, &isnull);
 	if (form->tgisinternal || form->tgenabled == TRIGGER_DISABLED ||
 		!TRIGGER_FOR_INSERT(form->tgtype) ||
 		(TRIGGER_FOR_ROW(form->tgtype) ?
-		 !TRIGGER_FOR_AFTER(form->tgtype) && strcmp(NameStr(form->tgname), ours) <= 0 : isnull))
+		 !TRIGGER_FOR_AFTER(form->tgtype) && strcmp(NameStr(form->tgname), ours) <= 0 :
+		 heap_attisnull(row, Anum_pg_trigger_tgnewtable, NULL)))
 		return NULL;
 	return fav_obstacle(psprintf("Drop it, or make it a BEFORE trigger with a name before \"%s\".",
 								 ours),
@@ -482,8 +473,7 @@ static const struct
 	Oid			catalog;
 	Oid			index;
 	AttrNumber	column;			/* of the catalog, with the OID of the table */
-	const FavObstacle *(*check) (const FavAttachment *attachment, const FavScan *scan,
-								 HeapTuple row);
+	const FavObstacle *(*check) (const FavAttachment *attachment, HeapTuple row);
 }			sink_checks[] =
 {
 	{RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, check_table},
@@ -507,7 +497,7 @@ check_sink(const FavAttachment *attachment)
 		fav_begin_scan(&scan, sink_checks[i].catalog, sink_checks[i].index,
 					   sink_checks[i].column, attachment->source);
 		while (found == NULL && HeapTupleIsValid(row = fav_next_row(&scan)))
-			found = sink_checks[i].check(attachment, &scan, row);
+			found = sink_checks[i].check(attachment, row);
 		fav_end_scan(&scan);
 	}
 	return found;

@@ -152,7 +152,7 @@ fav_obstacle(const char *hint, const char *message)
 }
 
 extern const FavObstacle *fav_read_attachment(Oid schema, Oid levels, FavAttachment *attachment);
-pg_noreturn extern void fav_raise_obstacle(const FavObstacle *obstacle);
+extern void fav_raise_obstacle(const FavObstacle *obstacle);
 extern bool fav_is_in_family(Oid relation, Oid source);
 extern List *fav_list_family(Oid source);
 extern void fav_refuse_shard(Oid source);

@@ -243,15 +243,11 @@ read_attachment(Oid schema, Oid levels)
 {
 	FavAttachment *attachment = begin_attachment(levels);
 	FavAttachment found;
-	const FavObstacle *obstacle;
 	MemoryContext old;
 
 	if (fav_read_definition(schema, levels, &found))
 		watch_relations(attachment, fav_list_family(found.source));
-	obstacle = fav_read_attachment(schema, levels, &found);
-	if (obstacle != NULL)
-		fav_raise_obstacle(obstacle);
-
+	fav_raise_obstacle(fav_read_attachment(schema, levels, &found));
 	found.context = attachment->context;
 	found.relations = attachment->relations;
 	found.is_stale = attachment->is_stale;
@@ -335,7 +331,6 @@ fav_attachment_of_levels(Oid schema, Oid levels)
 void
 fav_lock_source(FavAttachment *attachment)
 {
-	const FavObstacle *found;
 	FavAttachment now;
 
 	if (!attachment->is_stale && attachment->lock_transaction == fav_local_transaction() &&
@@ -347,9 +342,7 @@ fav_lock_source(FavAttachment *attachment)
 	attachment->lock_subtransaction = GetCurrentSubTransactionId();
 	if (!attachment->is_stale)
 		return;
-	found = fav_read_attachment(attachment->schema, attachment->levels, &now);
-	if (found != NULL)
-		fav_raise_obstacle(found);
+	fav_raise_obstacle(fav_read_attachment(attachment->schema, attachment->levels, &now));
 	if (now.owner != attachment->owner)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
@@ -365,11 +358,8 @@ fav_lock_source(FavAttachment *attachment)
 static void
 raise_no_levels(const Trigger *trigger, Oid relation, const FavWhen *when)
 {
-	const FavObstacle *found = OidIsValid(when->named) ?
-		fav_check_spread(fav_shell(relation), when->named) : NULL;
-
-	if (found != NULL)
-		fav_raise_obstacle(found);
+	if (OidIsValid(when->named))
+		fav_raise_obstacle(fav_check_spread(fav_shell(relation), when->named));
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the filters that trigger \"%s\" of table \"%s\" names are not here",
@@ -387,7 +377,6 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 {
 	FavAttachment *attachment;
 	FavAttachment definition;
-	const FavObstacle *found;
 
 	if (!fav_read_when(relation, trigger->tgqual, is_of_rows, when))
 		ereport(ERROR,
@@ -402,11 +391,9 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 	if (fav_read_definition(schema, when->levels, &definition) &&
 		!fav_is_in_family(relation, definition.source))
 	{
-		found = fav_check_spread(definition.source, when->levels);
-		if (found != NULL && fav_shell(definition.source) == relation)
-			fav_raise_obstacle(found);
-		if (fav_spread() != NULL)
-			fav_spread()->check_stranger(relation, definition.source);
+		if (fav_shell(definition.source) == relation)
+			fav_raise_obstacle(fav_check_spread(definition.source, when->levels));
+		fav_check_stranger(relation, definition.source);
 		return NULL;
 	}
 	attachment = fav_attachment_of_levels(schema, when->levels);
@@ -547,8 +534,8 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument, bool may
 	Oid			levels;
 
 	fav_lock_as_owner(source, AccessShareLock);
-	if (!may_be_spread && fav_spread() != NULL)
-		fav_spread()->refuse_call(source, fcinfo->flinfo->fn_oid);
+	if (!may_be_spread)
+		fav_refuse_spread_call(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);

@@ -6,11 +6,8 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/indexing.h"
-#include "catalog/pg_class.h"
+#include "catalog/objectaddress.h"
 #include "catalog/pg_depend.h"
-#include "catalog/pg_rewrite.h"
-#include "catalog/pg_trigger.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -80,16 +77,12 @@ fav_oid_of(int cache, Oid object, AttrNumber column)
 	return value;
 }
 
-/*
- * Dependencies
- */
-
-/* The objects of a class that depend on a table. */
+/* The objects of a class that depend on an object of another class. */
 List *
-fav_dependents(Oid table, Oid dependent_class)
+fav_dependents(Oid class, Oid object, Oid dependent_class)
 {
 	const AttrNumber columns[2] = {Anum_pg_depend_refclassid, Anum_pg_depend_refobjid};
-	const Oid	values[2] = {RelationRelationId, table};
+	const Oid	values[2] = {class, object};
 	List	   *found = NIL;
 	HeapTuple	row;
 	FavScan		scan;
@@ -102,50 +95,22 @@ fav_dependents(Oid table, Oid dependent_class)
 	return found;
 }
 
-/* The objects of a class that a rule depends on. */
-List *
-fav_dependencies_of_rule(Oid rule, Oid class)
-{
-	const AttrNumber columns[2] = {Anum_pg_depend_classid, Anum_pg_depend_objid};
-	const Oid	values[2] = {RewriteRelationId, rule};
-	List	   *found = NIL;
-	HeapTuple	row;
-	FavScan		scan;
-
-	begin_scan(&scan, DependRelationId, DependDependerIndexId, 2, columns, values);
-	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-		if (((Form_pg_depend) GETSTRUCT(row))->refclassid == class)
-			found = list_append_unique_oid(found, ((Form_pg_depend) GETSTRUCT(row))->refobjid);
-	fav_end_scan(&scan);
-	return found;
-}
-
-/* The relation that an object belongs to; InvalidOid if there is no such object. */
-static Oid
-relation_of(Oid catalog, Oid index, AttrNumber oid_column, Oid object, AttrNumber relation_column)
+/*
+ * The relation that an object belongs to, which is in this column of its catalog; InvalidOid if
+ * there is no such object.
+ */
+Oid
+fav_relation_of(Oid catalog, Oid object, AttrNumber column)
 {
 	Oid			relation = InvalidOid;
 	HeapTuple	row;
 	FavScan		scan;
 	bool		isnull;
 
-	fav_begin_scan(&scan, catalog, index, oid_column, object);
+	fav_begin_scan(&scan, catalog, get_object_oid_index(catalog), get_object_attnum_oid(catalog),
+				   object);
 	if (HeapTupleIsValid(row = fav_next_row(&scan)))
-		relation = DatumGetObjectId(fav_row_column(&scan, row, relation_column, &isnull));
+		relation = DatumGetObjectId(fav_row_column(&scan, row, column, &isnull));
 	fav_end_scan(&scan);
 	return relation;
-}
-
-Oid
-fav_relation_of_rule(Oid rule)
-{
-	return relation_of(RewriteRelationId, RewriteOidIndexId, Anum_pg_rewrite_oid, rule,
-					   Anum_pg_rewrite_ev_class);
-}
-
-Oid
-fav_relation_of_trigger(Oid trigger)
-{
-	return relation_of(TriggerRelationId, TriggerOidIndexId, Anum_pg_trigger_oid, trigger,
-					   Anum_pg_trigger_tgrelid);
 }

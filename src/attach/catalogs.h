@@ -26,9 +26,7 @@ extern void fav_end_scan(FavScan *scan);
 
 extern Oid	fav_oid_of(int cache, Oid object, AttrNumber column);
 
-extern List *fav_dependents(Oid table, Oid dependent_class);
-extern List *fav_dependencies_of_rule(Oid rule, Oid class);
-extern Oid	fav_relation_of_rule(Oid rule);
-extern Oid	fav_relation_of_trigger(Oid trigger);
+extern List *fav_dependents(Oid class, Oid object, Oid dependent_class);
+extern Oid	fav_relation_of(Oid catalog, Oid object, AttrNumber column);
 
 #endif							/* FAV_CATALOGS_H */

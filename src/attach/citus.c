@@ -12,7 +12,7 @@
  * on the same node.  Translated like this, two shards are source and levels table of an
  * attachment like any other, and are checked like any other.
  *
- * Everything here is called through the hook in spread.h, which finds it in a database with Citus.
+ * spread.h says what each function means to its callers.
  */
 #include "attach/catalogs.h"
 #include "attach/columns.h"
@@ -25,7 +25,6 @@
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
@@ -45,39 +44,42 @@
  * They are read like those of PostgreSQL, without a query: triggers and the planner look here.
  */
 
-/* An index of a catalog on one column; InvalidOid if there is none. */
-static Oid
-find_index(Relation catalog, AttrNumber column)
+/*
+ * Without Citus this costs one look into PostgreSQL's own cache.  A table is not taken for a
+ * catalog of Citus because of its name: it belongs to the extension.
+ */
+bool
+fav_can_spread(void)
 {
-	Oid			found = InvalidOid;
-	ListCell   *cell;
+	static Oid	catalog = InvalidOid;	/* that is known to belong to Citus */
+	Oid			relation = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
+	Oid			extension;
 
-	foreach(cell, RelationGetIndexList(catalog))
+	if (OidIsValid(relation) && relation != catalog)
 	{
-		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
-		Form_pg_index index;
-
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		index = (Form_pg_index) GETSTRUCT(tuple);
-		if (index->indisvalid && index->indkey.values[0] == column)
-			found = lfirst_oid(cell);
-		ReleaseSysCache(tuple);
+		extension = get_extension_oid("citus", true);
+		if (!OidIsValid(extension) ||
+			getExtensionOfObject(RelationRelationId, relation) != extension)
+			return false;
+		catalog = relation;
 	}
-	return found;
+	return OidIsValid(relation);
 }
 
-/* Scan the rows of a catalog that have a value in a column.  Returns the first, or NULL. */
+/*
+ * Scan the rows of a catalog that have a value in a column.  Citus itself finds the index by its
+ * name, too; a small catalog has none.  Returns the first row, or NULL.
+ */
 static HeapTuple
-first_row(FavScan *scan, const char *name, const char *column, RegProcedure equal, Datum value)
+first_row(FavScan *scan, const char *name, const char *index_name, const char *column,
+		  RegProcedure equal, Datum value)
 {
+	Oid			index = get_relname_relid(index_name, PG_CATALOG_NAMESPACE);
 	ScanKeyData key;
-	Oid			index;
 
 	scan->catalog = table_open(get_relname_relid(name, PG_CATALOG_NAMESPACE), AccessShareLock);
 	ScanKeyInit(&key, get_attnum(RelationGetRelid(scan->catalog), column), BTEqualStrategyNumber,
 				equal, value);
-	index = find_index(scan->catalog, key.sk_attno);
 	scan->scan = systable_beginscan(scan->catalog, index, OidIsValid(index), NULL, 1, &key);
 	return fav_next_row(scan);
 }
@@ -105,12 +107,15 @@ static bool
 read_distribution(Oid table, Distribution *distribution)
 {
 	FavScan		scan;
-	HeapTuple	row = first_row(&scan, "pg_dist_partition", "logicalrelid", F_OIDEQ,
-								ObjectIdGetDatum(table));
+	HeapTuple	row;
 	bool		isnull;
 	Datum		key;
 
 	memset(distribution, 0, sizeof(*distribution));
+	if (!fav_can_spread())
+		return false;
+	row = first_row(&scan, "pg_dist_partition", "pg_dist_partition_logical_relid_index",
+					"logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
 	if (HeapTupleIsValid(row))
 	{
 		distribution->method = DatumGetChar(column_of(&scan, row, "partmethod", &isnull));
@@ -133,8 +138,8 @@ read_distribution(Oid table, Distribution *distribution)
  * This holds for every table that Citus manages: distributed by a key, to one node or to all, or
  * local.  It does not hold for their shards.
  */
-static bool
-is_spread(Oid table)
+bool
+fav_is_spread(Oid table)
 {
 	Distribution distribution;
 
@@ -156,8 +161,8 @@ static bool
 is_coordinator(void)
 {
 	FavScan		scan;
-	bool		found = HeapTupleIsValid(first_row(&scan, "pg_dist_local_group", "groupid", F_INT4EQ,
-												   Int32GetDatum(0)));
+	bool		found = HeapTupleIsValid(first_row(&scan, "pg_dist_local_group", "", "groupid",
+												   F_INT4EQ, Int32GetDatum(0)));
 
 	fav_end_scan(&scan);
 	return found;
@@ -232,9 +237,10 @@ read_shard(Oid relation, const char **range)
 	HeapTuple	row;
 	bool		isnull;
 
-	if (number == 0)
+	if (number == 0 || !fav_can_spread())
 		return InvalidOid;
-	row = first_row(&scan, "pg_dist_shard", "shardid", F_INT8EQ, Int64GetDatum(number));
+	row = first_row(&scan, "pg_dist_shard", "pg_dist_shard_shardid_index", "shardid", F_INT8EQ,
+					Int64GetDatum(number));
 	if (HeapTupleIsValid(row))
 	{
 		table = DatumGetObjectId(column_of(&scan, row, "logicalrelid", &isnull));
@@ -244,8 +250,8 @@ read_shard(Oid relation, const char **range)
 	return OidIsValid(table) && find_shard(table, number) == relation ? table : InvalidOid;
 }
 
-static Oid
-shell(Oid relation)
+Oid
+fav_shell(Oid relation)
 {
 	const char *range;
 	Oid			table = read_shard(relation, &range);
@@ -262,7 +268,8 @@ shard_of_range(Oid table, const char *range)
 	HeapTuple	row;
 	bool		isnull;
 
-	for (row = first_row(&scan, "pg_dist_shard", "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
+	for (row = first_row(&scan, "pg_dist_shard", "pg_dist_shard_logical_relid_index",
+						 "logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
 		 HeapTupleIsValid(row); row = fav_next_row(&scan))
 		if (strcmp(range_of(&scan, row), range) == 0)
 			number = DatumGetInt64(column_of(&scan, row, "shardid", &isnull));
@@ -270,8 +277,8 @@ shard_of_range(Oid table, const char *range)
 	return find_shard(table, number);
 }
 
-static Oid
-colocated_table(Oid relation, Oid table)
+Oid
+fav_colocated_table(Oid relation, Oid table)
 {
 	const char *range;
 	Oid			own = read_shard(relation, &range);
@@ -288,25 +295,25 @@ colocated_table(Oid relation, Oid table)
  * The catalogs may not know the shard yet, but it is called like one of the source.  Any other
  * table that is replicated keeps its own filters.
  */
-static bool
-is_being_copied(Oid relation, Oid source)
+bool
+fav_is_being_copied(Oid relation, Oid source)
 {
-	return IsLogicalWorker() && is_spread(source) && is_called_like_shard(relation, source);
+	return IsLogicalWorker() && fav_is_spread(source) && is_called_like_shard(relation, source);
 }
 
 /*
  * Checks
  */
 
-static const FavObstacle *
-check(Oid source, Oid levels)
+const FavObstacle *
+fav_check_spread(Oid source, Oid levels)
 {
-	Oid			table = shell(source);
-	Oid			filters = shell(levels);
+	Oid			table = fav_shell(source);
+	Oid			filters = fav_shell(levels);
 	Distribution distribution;
 	bool		found = read_distribution(table, &distribution);
 
-	if ((!found && !is_spread(filters)) ||
+	if ((!found && !fav_is_spread(filters)) ||
 		(are_colocated(table, filters) && (table == source) == (filters == levels)))
 		return NULL;
 	if (found && distribution.method == 'n' && distribution.colocation == 0)
@@ -326,10 +333,10 @@ check(Oid source, Oid levels)
  * far as this node knows.  It may be the shard of a split that is about to be committed here, so
  * this must not pass unseen.
  */
-static void
-check_stranger(Oid relation, Oid source)
+void
+fav_check_stranger(Oid relation, Oid source)
 {
-	if (!is_spread(source))
+	if (!fav_is_spread(source))
 		return;
 	if (is_called_like_shard(relation, source))
 		ereport(ERROR,
@@ -347,8 +354,8 @@ check_stranger(Oid relation, Oid source)
 			 errhint("Drop the trigger, which fav_attach has not made.")));
 }
 
-static void
-check_new(const FavAttachment *attachment)
+void
+fav_check_new_source(const FavAttachment *attachment)
 {
 	const char *source = get_rel_name(attachment->source);
 	Distribution distribution;
@@ -423,8 +430,8 @@ make_source_first(const FavAttachment *attachment)
 }
 
 /* The key may be called like a placeholder of fav_query. */
-static void
-distribute(const FavAttachment *attachment, const char *key)
+void
+fav_distribute(const FavAttachment *attachment, const char *key)
 {
 	const char *levels = quote_literal_cstr(fav_relation_name(attachment->levels));
 	const char *source = quote_literal_cstr(fav_relation_name(attachment->source));
@@ -433,7 +440,7 @@ distribute(const FavAttachment *attachment, const char *key)
 	if (!read_distribution(attachment->source, &distribution))
 		return;
 	make_source_first(attachment);
-	if (is_spread(attachment->levels))
+	if (fav_is_spread(attachment->levels))
 		return;
 	if (distribution.replication == 't')
 		fav_run(psprintf("SELECT pg_catalog.create_reference_table(%s::pg_catalog.regclass)",
@@ -450,16 +457,18 @@ distribute(const FavAttachment *attachment, const char *key)
  * table, which another connection to the node would not.  It cannot make generic plans of the query
  * that builds the filters.
  */
-static void
-prepare_commands(void)
+void
+fav_prepare_nodes(Oid table)
 {
+	if (!fav_is_spread(table))
+		return;
 	fav_set_option("citus.enable_unsafe_triggers", "on");
 	fav_set_option("citus.multi_shard_modify_mode", "sequential");
 	fav_set_option("plan_cache_mode", "auto");
 }
 
-static void
-prepare_transaction(void)
+void
+fav_prepare_transaction(void)
 {
 	fav_set_option("citus.function_opens_transaction_block", "on");
 	fav_set_option("plan_cache_mode", "auto");
@@ -482,10 +491,10 @@ escape_percent(const char *text)
 }
 
 /* Maintenance functions work on one shard. */
-static void
-refuse_call(Oid source, Oid function)
+void
+fav_refuse_spread_call(Oid source, Oid function)
 {
-	if (is_spread(source))
+	if (fav_is_spread(source))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
@@ -501,8 +510,8 @@ refuse_call(Oid source, Oid function)
  * Citus chooses the nodes of a query before the planner expands calls, so the expansion would read
  * the empty shell.
  */
-static void
-refuse_probe(Oid levels, const char *hint)
+void
+fav_refuse_spread_probe(Oid levels, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -512,8 +521,8 @@ refuse_probe(Oid levels, const char *hint)
 }
 
 /* This session is in no transaction that those of the shards could wait for. */
-static void
-build_shards(const FavAttachment *attachment, bool rebuild)
+void
+fav_build_shards(const FavAttachment *attachment, bool rebuild)
 {
 	const char *fav = quote_identifier(get_namespace_name(attachment->schema));
 	const char *name = quote_literal_cstr(get_rel_name(attachment->levels));
@@ -521,7 +530,6 @@ build_shards(const FavAttachment *attachment, bool rebuild)
 								   escape_percent(name), rebuild ? "true" : "false");
 	Oid			types[2] = {OIDOID, TEXTOID};
 	Datum		values[2] = {ObjectIdGetDatum(attachment->source), CStringGetTextDatum(command)};
-	bool		isnull;
 
 	if (fav_execute_in(InvalidSnapshot,
 			"SELECT pg_catalog.format('shard %s on %s:%s: %s', shardid, nodename, nodeport, result)"
@@ -531,52 +539,7 @@ build_shards(const FavAttachment *attachment, bool rebuild)
 				(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 				 errmsg("filters of distributed table \"%s\" could not be built",
 						get_rel_name(attachment->source)),
-				 errdetail_internal("%s", TextDatumGetCString(SPI_getbinval(SPI_tuptable->vals[0],
-																	SPI_tuptable->tupdesc, 1,
-																	&isnull))),
+				 errdetail_internal("%s", SPI_getvalue(SPI_tuptable->vals[0],
+													   SPI_tuptable->tupdesc, 1)),
 				 errhint("Call fav_build again: it builds what is missing.")));
-}
-
-/*
- * The hook
- */
-
-static const FavSpread citus = {
-	.shell = shell,
-	.is_spread = is_spread,
-	.colocated_table = colocated_table,
-	.check = check,
-	.check_stranger = check_stranger,
-	.is_being_copied = is_being_copied,
-	.check_new = check_new,
-	.refuse_call = refuse_call,
-	.refuse_probe = refuse_probe,
-	.prepare_commands = prepare_commands,
-	.prepare_transaction = prepare_transaction,
-	.distribute = distribute,
-	.build_shards = build_shards
-};
-
-/*
- * Without Citus this costs one look into PostgreSQL's own cache.  A table is not taken for a
- * catalog of Citus because of its name: it belongs to the extension.
- */
-const FavSpread *
-fav_spread(void)
-{
-	static Oid	catalog = InvalidOid;	/* that is known to belong to Citus */
-	Oid			relation = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
-	Oid			extension;
-
-	if (!OidIsValid(relation))
-		return NULL;
-	if (relation != catalog)
-	{
-		extension = get_extension_oid("citus", true);
-		if (!OidIsValid(extension) ||
-			getExtensionOfObject(RelationRelationId, relation) != extension)
-			return NULL;
-		catalog = relation;
-	}
-	return &citus;
 }

@@ -53,16 +53,23 @@ fav_find_column(Oid relation, const char *name, FavColumn *column)
 	return fav_read_column(relation, get_attnum(relation, name), column);
 }
 
+/* Do all of these columns have this very type? */
+bool
+fav_has_columns(Oid relation, AttrNumber first, int count, Oid type)
+{
+	int			i;
+
+	for (i = 0; i < count; i++)
+		if (get_atttype(relation, first + i) != type)
+			return false;
+	return true;
+}
+
 /* Does the table have the log of a sink, even if it has lost its definition? */
 bool
 fav_has_log(Oid levels)
 {
-	int			i;
-
-	for (i = 0; i < FAV_LOG_PARTS; i++)
-		if (get_atttype(levels, FAV_LEVELS_LOG + i) != BYTEAOID)
-			return false;
-	return true;
+	return fav_has_columns(levels, FAV_LEVELS_LOG, FAV_LOG_PARTS, BYTEAOID);
 }
 
 /* The hint for a sink whose tables have changed so much that only a copy saves the filters. */
@@ -123,8 +130,8 @@ fav_key_type(Oid key)
 }
 
 /*
- * Indexes.  They are read from their catalog, which takes no lock: a parallel restore may be loading
- * the partitions of a source whose primary key is being made.
+ * Indexes.  They are read from their catalog, which takes no lock: a parallel restore may be
+ * loading the partitions of a source whose primary key is being made.
  */
 
 static void
@@ -136,7 +143,7 @@ begin_scan_of_indexes(FavScan *scan, Oid table)
 /* Does an index of all rows have the column in this place, and compare it as we do? */
 static bool
 has_column(const FavScan *scan, HeapTuple index, int place, AttrNumber number,
-		   const TypeCacheEntry *type, Oid collation)
+		   Oid type, Oid collation)
 {
 	Form_pg_index form = (Form_pg_index) GETSTRUCT(index);
 	bool		isnull;
@@ -147,15 +154,13 @@ has_column(const FavScan *scan, HeapTuple index, int place, AttrNumber number,
 		place < form->indnkeyatts && form->indkey.values[place] == number &&
 		((oidvector *) DatumGetPointer(collations))->values[place] == collation &&
 		get_opclass_family(((oidvector *) DatumGetPointer(classes))->values[place]) ==
-		type->btree_opf;
+		lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 }
 
 static bool
 has_source_column(const FavScan *scan, HeapTuple index, int place, const FavColumn *column)
 {
-	return has_column(scan, index, place, column->number,
-					  lookup_type_cache(column->type, TYPECACHE_BTREE_OPFAMILY),
-					  column->collation);
+	return has_column(scan, index, place, column->number, column->type, column->collation);
 }
 
 /*
@@ -187,21 +192,37 @@ fav_read_indexes(FavAttachment *attachment)
 }
 
 /*
+ * An index of a table that begins with a column, or that has nothing else and keeps a value from
+ * being there twice; InvalidOid if there is none.
+ */
+static Oid
+find_index(Oid table, AttrNumber number, Oid type, Oid collation, bool is_key)
+{
+	Oid			found = InvalidOid;
+	HeapTuple	row;
+	FavScan		scan;
+
+	begin_scan_of_indexes(&scan, table);
+	while (HeapTupleIsValid(row = fav_next_row(&scan)))
+	{
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
+
+		if ((!is_key || (form->indisunique && form->indimmediate && form->indnkeyatts == 1)) &&
+			has_column(&scan, row, 0, number, type, collation))
+			found = form->indexrelid;
+	}
+	fav_end_scan(&scan);
+	return found;
+}
+
+/*
  * Without an index that begins with the key, every look-up would read the whole table.  It has
  * all keys, in their order.
  */
 bool
 fav_has_index_on_key(Oid source, const FavColumn *key)
 {
-	bool		found = false;
-	HeapTuple	row;
-	FavScan		scan;
-
-	begin_scan_of_indexes(&scan, source);
-	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-		found |= has_source_column(&scan, row, 0, key);
-	fav_end_scan(&scan);
-	return found;
+	return OidIsValid(find_index(source, key->number, key->type, key->collation, false));
 }
 
 /*
@@ -212,22 +233,8 @@ fav_has_index_on_key(Oid source, const FavColumn *key)
 Oid
 fav_find_key_index(const FavAttachment *attachment)
 {
-	Oid			collation = attachment->share > 0 ? InvalidOid : attachment->key.collation;
-	Oid			found = InvalidOid;
-	HeapTuple	row;
-	FavScan		scan;
-
-	begin_scan_of_indexes(&scan, attachment->levels);
-	while (HeapTupleIsValid(row = fav_next_row(&scan)))
-	{
-		Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
-
-		if (form->indisunique && form->indimmediate && form->indnkeyatts == 1 &&
-			has_column(&scan, row, 0, FAV_LEVELS_KEY, attachment->filter_key_type, collation))
-			found = form->indexrelid;
-	}
-	fav_end_scan(&scan);
-	return found;
+	return find_index(attachment->levels, FAV_LEVELS_KEY, attachment->filter_key_type->type_id,
+					  attachment->share > 0 ? InvalidOid : attachment->key.collation, true);
 }
 
 /* A value of an integer type. */

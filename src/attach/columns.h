@@ -14,6 +14,7 @@ extern TypeCacheEntry *fav_key_type(Oid key);
 extern void fav_read_indexes(FavAttachment *attachment);
 extern bool fav_has_index_on_key(Oid source, const FavColumn *key);
 extern Oid	fav_find_key_index(const FavAttachment *attachment);
+extern bool fav_has_columns(Oid relation, AttrNumber first, int count, Oid type);
 extern bool fav_has_log(Oid levels);
 extern const char *fav_hint_to_copy(Oid levels);
 extern Oid	fav_argument_type(const FavColumn *column);

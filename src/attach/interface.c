@@ -29,7 +29,7 @@
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "rewrite/rewriteSupport.h"
+#include "rewrite/rewriteHandler.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
@@ -122,7 +122,7 @@ list_functions(Oid schema, Oid levels, Oid owner)
 	List	   *functions = NIL;
 	ListCell   *cell;
 
-	foreach(cell, fav_dependents(levels, ProcedureRelationId))
+	foreach(cell, fav_dependents(RelationRelationId, levels, ProcedureRelationId))
 	{
 		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(lfirst_oid(cell)));
 		FavObject  *object = palloc0(sizeof(FavObject));
@@ -166,16 +166,6 @@ refuses_writes(Oid schema, Oid relation)
 	return found;
 }
 
-/* Does a view, which a rule belongs to, call fav_stack? */
-static bool
-calls_stack(Oid schema, Oid rule, Oid fav)
-{
-	Oid			types[3] = {fav, fav, fav};
-
-	return list_member_oid(fav_dependencies_of_rule(rule, ProcedureRelationId),
-						   fav_find_function(schema, "fav_stack", 3, types));
-}
-
 /*
  * The views that look like ours, whoever has made them; a list of FavObject.  Those that Citus has
  * made, on other nodes and where it converts the source, have no trigger.
@@ -184,20 +174,24 @@ static List *
 list_views(Oid schema, Oid levels, bool are_of_citus)
 {
 	Oid			fav = get_atttype(levels, FAV_LEVELS_RECENT);
+	Oid			stack = fav_find_function(schema, "fav_stack", 3, (Oid[]) {fav, fav, fav});
+	List	   *callers = are_of_citus ?
+		fav_dependents(ProcedureRelationId, stack, RewriteRelationId) : NIL;
 	List	   *views = NIL;
 	ListCell   *cell;
 
-	foreach(cell, fav_dependents(levels, RewriteRelationId))
+	foreach(cell, fav_dependents(RelationRelationId, levels, RewriteRelationId))
 	{
 		FavObject  *object = palloc0(sizeof(FavObject));
 
 		object->kind = FAV_OBJECT_VIEW;
-		object->oid = fav_relation_of_rule(lfirst_oid(cell));
+		object->oid = fav_relation_of(RewriteRelationId, lfirst_oid(cell),
+									  Anum_pg_rewrite_ev_class);
 		object->owner = fav_owner_of(object->oid);
 		object->namespace = get_rel_namespace(object->oid);
 		object->name = get_rel_name(object->oid);
 		if (object->name != NULL && get_rel_relkind(object->oid) == RELKIND_VIEW &&
-			(are_of_citus ? calls_stack(schema, lfirst_oid(cell), fav) :
+			(are_of_citus ? list_member_oid(callers, lfirst_oid(cell)) :
 			 refuses_writes(schema, object->oid)))
 			views = lappend(views, object);
 	}
@@ -229,7 +223,7 @@ fav_find_object(Oid schema, Oid levels, FavObjectKind kind, FavObject *object)
 	if (kind != FAV_OBJECT_VIEW)
 		return find_in_list(list_functions(schema, levels, owner), kind, owner, object);
 	return find_in_list(list_views(schema, levels, false), kind, owner, object) ||
-		(fav_spread() != NULL &&
+		(fav_can_spread() &&
 		 find_in_list(list_views(schema, levels, true), kind, owner, object));
 }
 
@@ -503,7 +497,7 @@ fav_complete(const FavAttachment *attachment)
 	FavObject	has;
 
 	LockRelationOid(levels, ShareUpdateExclusiveLock);
-	if (fav_shell(levels) != levels)
+	if (fav_is_shard(levels))
 		return;
 	if (base == NULL)
 		base = name;
@@ -545,7 +539,6 @@ fav_refuse_write(PG_FUNCTION_ARGS)
 	const char *source = NULL;
 	FavAttachment definition;
 	Relation	view;
-	Oid			rule;
 	ListCell   *cell;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
@@ -553,9 +546,9 @@ fav_refuse_write(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("fav_refuse_write must be called by a trigger")));
 	view = ((TriggerData *) fcinfo->context)->tg_relation;
-	rule = get_rewrite_oid(RelationGetRelid(view), ViewSelectRuleName, true);
-	foreach(cell, fav_dependencies_of_rule(rule, RelationRelationId))
-		if (source == NULL && fav_read_definition(schema, lfirst_oid(cell), &definition))
+	foreach(cell, view->rd_rel->relkind == RELKIND_VIEW ? get_view_query(view)->rtable : NIL)
+		if (source == NULL &&
+			fav_read_definition(schema, lfirst_node(RangeTblEntry, cell)->relid, &definition))
 			source = get_rel_name(definition.source);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -232,9 +232,10 @@ list_left(const FavAttachment *attachment)
 	ListCell   *cell;
 	ListCell   *one;
 
-	foreach(cell, fav_dependents(attachment->levels, TriggerRelationId))
+	foreach(cell, fav_dependents(RelationRelationId, attachment->levels, TriggerRelationId))
 	{
-		Oid			relation = fav_relation_of_trigger(lfirst_oid(cell));
+		Oid			relation = fav_relation_of(TriggerRelationId, lfirst_oid(cell),
+											   Anum_pg_trigger_tgrelid);
 
 		if (OidIsValid(relation) && !list_member_oid(family, relation) &&
 			fav_owner_of(relation) == attachment->owner)
@@ -269,7 +270,7 @@ fav_free_left(const FavAttachment *attachment)
 bool
 fav_is_active(const FavAttachment *attachment)
 {
-	bool		is_shard = fav_shell(attachment->source) != attachment->source;
+	bool		is_shard = fav_is_shard(attachment->source);
 	const TriggerShape *shape;
 	FavObject	has;
 	ListCell   *cell;
@@ -388,8 +389,7 @@ fav_create_levels(FavAttachment *attachment, const char *base)
 												 attachment->is_sink ? "fav_sink" :
 												 "fav_attach"))));
 	fav_grant_to_readers(source, attachment->levels);
-	if (fav_spread() != NULL)
-		fav_spread()->distribute(attachment, key);
+	fav_distribute(attachment, key);
 }
 
 /*

@@ -4,6 +4,7 @@
  *
  * Every name in a query is qualified: the search_path has no say.
  */
+#include "attach/catalogs.h"
 #include "attach/queries.h"
 #include "attach/spread.h"
 
@@ -18,23 +19,6 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-
-const char *
-fav_element_type_name(FavKind kind)
-{
-	switch (kind)
-	{
-		case FAV_KIND_INTEGER:
-		case FAV_KIND_PAIR:
-			return "pg_catalog.int8";
-		case FAV_KIND_TEXT:
-			return "pg_catalog.text";
-		case FAV_KIND_UUID:
-			return "pg_catalog.uuid";
-		default:
-			return "pg_catalog.bytea";
-	}
-}
 
 /* The name of a column of ours, next to that of the key, which may have any name. */
 const char *
@@ -154,17 +138,12 @@ WORD(operator)
 	Oid			found = argument == BTEqualStrategyNumber ? type->eq_opr :
 		get_opfamily_member(type->btree_opf, type->btree_opintype, type->btree_opintype,
 							(int16) argument);
-	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(found));
-	Form_pg_operator form;
-	char	   *text;
+	const char *name = get_opname(found);
+	Oid			namespace = fav_oid_of(OPEROID, found, Anum_pg_operator_oprnamespace);
 
-	if (!HeapTupleIsValid(tuple))
+	if (name == NULL)
 		elog(ERROR, "cache lookup failed for operator %u", found);
-	form = (Form_pg_operator) GETSTRUCT(tuple);
-	text = psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
-					NameStr(form->oprname));
-	ReleaseSysCache(tuple);
-	return text;
+	return psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(namespace)), name);
 }
 
 /*
@@ -189,7 +168,15 @@ WORD(filter_key_cast)
 
 WORD(element_cast)
 {
-	return psprintf("::%s", fav_element_type_name(attachment->kind));
+	static const char *const casts[] = {
+		[FAV_KIND_INTEGER] = "::pg_catalog.int8",
+		[FAV_KIND_PAIR] = "::pg_catalog.int8",
+		[FAV_KIND_TEXT] = "::pg_catalog.text",
+		[FAV_KIND_UUID] = "::pg_catalog.uuid",
+		[FAV_KIND_BYTES] = "::pg_catalog.bytea"
+	};
+
+	return casts[attachment->kind];
 }
 
 /* Elements are the same if their bytes are. */
@@ -358,6 +345,11 @@ static const struct
 static Oid
 parameter_type(const FavAttachment *attachment, char parameter)
 {
+	static const Oid types[] = {
+		['t'] = TIDOID, ['x'] = XIDOID, ['r'] = FLOAT8OID, ['s'] = INT8OID, ['b'] = BYTEAOID,
+		['i'] = INT4OID
+	};
+
 	switch (parameter)
 	{
 		case 'k':
@@ -366,20 +358,10 @@ parameter_type(const FavAttachment *attachment, char parameter)
 			return attachment->filter_key_type->type_id;
 		case 'e':
 			return get_array_type(attachment->element.type);
-		case 't':
-			return TIDOID;
-		case 'x':
-			return XIDOID;
-		case 'r':
-			return FLOAT8OID;
-		case 's':
-			return INT8OID;
-		case 'b':
-			return BYTEAOID;
-		case 'i':
-			return INT4OID;
-		default:
+		case 'f':
 			return get_atttype(attachment->levels, FAV_LEVELS_RECENT);
+		default:
+			return types[(int) parameter];
 	}
 }
 

@@ -8,7 +8,6 @@
 #include "attach/attachment.h"
 #include "attach/owner.h"
 
-extern const char *fav_element_type_name(FavKind kind);
 extern const char *fav_own_column(const char *name, const char *key);
 extern char *fav_query(const FavAttachment *attachment, const char *text);
 extern uint64 fav_execute(FavAttachment *attachment, FavQuery query, Datum *values,

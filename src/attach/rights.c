@@ -9,6 +9,7 @@
 #include "attach/queries.h"
 #include "attach/rights.h"
 
+#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
@@ -126,10 +127,12 @@ fav_notice_row_security(Oid source)
 bool
 fav_is_overruled(Oid levels)
 {
-	ListCell   *cell;
+	FavScan		scan;
+	bool		has_rule;
 
-	foreach(cell, fav_dependents(levels, RewriteRelationId))
-		if (fav_relation_of_rule(lfirst_oid(cell)) == levels)
-			return true;
-	return has_row_security(levels);
+	fav_begin_scan(&scan, RewriteRelationId, RewriteRelRulenameIndexId, Anum_pg_rewrite_ev_class,
+				   levels);
+	has_rule = HeapTupleIsValid(fav_next_row(&scan));
+	fav_end_scan(&scan);
+	return has_rule || has_row_security(levels);
 }
