@@ -350,7 +350,8 @@ fav_attach(PG_FUNCTION_ARGS)
 	if (OidIsValid(has))
 		PG_RETURN_OID(has);
 	check_names(new.source, name);
-	fav_check_new_source(&new);
+	if (fav_spread() != NULL)
+		fav_spread()->check_new(&new);
 	advise_index(new.source, &new.key);
 	fav_notice_row_security(new.source);
 	has = create_objects(&new, name, PG_GETARG_BOOL(7), PG_GETARG_BOOL(8));
@@ -406,7 +407,8 @@ fav_sink(PG_FUNCTION_ARGS)
 	new.params.seed = choose_seed(new.kind);
 	fav_check_params(&new.params);
 	check_names(new.source, name);
-	fav_check_new_source(&new);
+	if (fav_spread() != NULL)
+		fav_spread()->check_new(&new);
 	has = create_objects(&new, name, false, true);
 	tell_keep(&new, keep);
 	PG_RETURN_OID(has);

@@ -393,7 +393,8 @@ read_trigger(Oid schema, const Trigger *trigger, Oid relation, bool is_of_rows, 
 	{
 		if (fav_shell(definition.source) == relation)
 			fav_raise_obstacle(fav_check_spread(definition.source, when->levels));
-		fav_check_stranger(relation, definition.source);
+		if (fav_spread() != NULL)
+			fav_spread()->check_stranger(relation, definition.source);
 		return NULL;
 	}
 	attachment = fav_attachment_of_levels(schema, when->levels);
@@ -534,8 +535,8 @@ fav_attachment_of_arguments(FunctionCallInfo fcinfo, int name_argument, bool may
 	Oid			levels;
 
 	fav_lock_as_owner(source, AccessShareLock);
-	if (!may_be_spread)
-		fav_refuse_spread_call(source, fcinfo->flinfo->fn_oid);
+	if (!may_be_spread && fav_spread() != NULL)
+		fav_spread()->refuse_call(source, fcinfo->flinfo->fn_oid);
 	levels = fav_choose_levels(schema, source, name);
 	LockRelationOid(levels, AccessShareLock);
 	attachment = fav_attachment_of_levels(schema, levels);

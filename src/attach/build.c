@@ -167,7 +167,7 @@ fav_rebuild_after_truncate(Oid schema, Oid levels, Oid truncated)
 	fav_forget_known();
 
 	/* TRUNCATE of a distributed table also truncates its filters */
-	if (is_rebuilt(levels) || fav_is_shard(truncated))
+	if (is_rebuilt(levels) || fav_shell(truncated) != truncated)
 		return;
 	LockRelationOid(levels, ShareRowExclusiveLock);
 	attachment = fav_attachment_of_levels(schema, levels);
@@ -506,7 +506,7 @@ build_distributed(FunctionCallInfo fcinfo)
 
 	fav_refuse_sink(attachment, "fav_build");
 	fav_become_owner(&role, attachment->owner);
-	fav_build_shards(attachment, is_rebuild(fcinfo));
+	fav_spread()->build_shards(attachment, is_rebuild(fcinfo));
 	fav_complete(attachment);
 	fav_become_caller(&role);
 }

@@ -12,7 +12,7 @@
  * on the same node.  Translated like this, two shards are source and levels table of an
  * attachment like any other, and are checked like any other.
  *
- * spread.h says what each function means to its callers.
+ * Everything here is called through the hook in spread.h, which finds it in a database with Citus.
  */
 #include "attach/catalogs.h"
 #include "attach/columns.h"
@@ -43,28 +43,6 @@
  *
  * They are read like those of PostgreSQL, without a query: triggers and the planner look here.
  */
-
-/*
- * Without Citus this costs one look into PostgreSQL's own cache.  A table is not taken for a
- * catalog of Citus because of its name: it belongs to the extension.
- */
-bool
-fav_can_spread(void)
-{
-	static Oid	catalog = InvalidOid;	/* that is known to belong to Citus */
-	Oid			relation = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
-	Oid			extension;
-
-	if (OidIsValid(relation) && relation != catalog)
-	{
-		extension = get_extension_oid("citus", true);
-		if (!OidIsValid(extension) ||
-			getExtensionOfObject(RelationRelationId, relation) != extension)
-			return false;
-		catalog = relation;
-	}
-	return OidIsValid(relation);
-}
 
 /*
  * Scan the rows of a catalog that have a value in a column.  Citus itself finds the index by its
@@ -107,15 +85,13 @@ static bool
 read_distribution(Oid table, Distribution *distribution)
 {
 	FavScan		scan;
-	HeapTuple	row;
+	HeapTuple	row = first_row(&scan, "pg_dist_partition",
+								"pg_dist_partition_logical_relid_index", "logicalrelid", F_OIDEQ,
+								ObjectIdGetDatum(table));
 	bool		isnull;
 	Datum		key;
 
 	memset(distribution, 0, sizeof(*distribution));
-	if (!fav_can_spread())
-		return false;
-	row = first_row(&scan, "pg_dist_partition", "pg_dist_partition_logical_relid_index",
-					"logicalrelid", F_OIDEQ, ObjectIdGetDatum(table));
 	if (HeapTupleIsValid(row))
 	{
 		distribution->method = DatumGetChar(column_of(&scan, row, "partmethod", &isnull));
@@ -138,8 +114,8 @@ read_distribution(Oid table, Distribution *distribution)
  * This holds for every table that Citus manages: distributed by a key, to one node or to all, or
  * local.  It does not hold for their shards.
  */
-bool
-fav_is_spread(Oid table)
+static bool
+is_spread(Oid table)
 {
 	Distribution distribution;
 
@@ -237,7 +213,7 @@ read_shard(Oid relation, const char **range)
 	HeapTuple	row;
 	bool		isnull;
 
-	if (number == 0 || !fav_can_spread())
+	if (number == 0)
 		return InvalidOid;
 	row = first_row(&scan, "pg_dist_shard", "pg_dist_shard_shardid_index", "shardid", F_INT8EQ,
 					Int64GetDatum(number));
@@ -250,8 +226,8 @@ read_shard(Oid relation, const char **range)
 	return OidIsValid(table) && find_shard(table, number) == relation ? table : InvalidOid;
 }
 
-Oid
-fav_shell(Oid relation)
+static Oid
+shell(Oid relation)
 {
 	const char *range;
 	Oid			table = read_shard(relation, &range);
@@ -277,8 +253,8 @@ shard_of_range(Oid table, const char *range)
 	return find_shard(table, number);
 }
 
-Oid
-fav_colocated_table(Oid relation, Oid table)
+static Oid
+colocated_table(Oid relation, Oid table)
 {
 	const char *range;
 	Oid			own = read_shard(relation, &range);
@@ -295,25 +271,25 @@ fav_colocated_table(Oid relation, Oid table)
  * The catalogs may not know the shard yet, but it is called like one of the source.  Any other
  * table that is replicated keeps its own filters.
  */
-bool
-fav_is_being_copied(Oid relation, Oid source)
+static bool
+is_being_copied(Oid relation, Oid source)
 {
-	return IsLogicalWorker() && fav_is_spread(source) && is_called_like_shard(relation, source);
+	return IsLogicalWorker() && is_spread(source) && is_called_like_shard(relation, source);
 }
 
 /*
  * Checks
  */
 
-const FavObstacle *
-fav_check_spread(Oid source, Oid levels)
+static const FavObstacle *
+check(Oid source, Oid levels)
 {
-	Oid			table = fav_shell(source);
-	Oid			filters = fav_shell(levels);
+	Oid			table = shell(source);
+	Oid			filters = shell(levels);
 	Distribution distribution;
 	bool		found = read_distribution(table, &distribution);
 
-	if ((!found && !fav_is_spread(filters)) ||
+	if ((!found && !is_spread(filters)) ||
 		(are_colocated(table, filters) && (table == source) == (filters == levels)))
 		return NULL;
 	if (found && distribution.method == 'n' && distribution.colocation == 0)
@@ -333,10 +309,10 @@ fav_check_spread(Oid source, Oid levels)
  * far as this node knows.  It may be the shard of a split that is about to be committed here, so
  * this must not pass unseen.
  */
-void
-fav_check_stranger(Oid relation, Oid source)
+static void
+check_stranger(Oid relation, Oid source)
 {
-	if (!fav_is_spread(source))
+	if (!is_spread(source))
 		return;
 	if (is_called_like_shard(relation, source))
 		ereport(ERROR,
@@ -354,8 +330,8 @@ fav_check_stranger(Oid relation, Oid source)
 			 errhint("Drop the trigger, which fav_attach has not made.")));
 }
 
-void
-fav_check_new_source(const FavAttachment *attachment)
+static void
+check_new(const FavAttachment *attachment)
 {
 	const char *source = get_rel_name(attachment->source);
 	Distribution distribution;
@@ -430,8 +406,8 @@ make_source_first(const FavAttachment *attachment)
 }
 
 /* The key may be called like a placeholder of fav_query. */
-void
-fav_distribute(const FavAttachment *attachment, const char *key)
+static void
+distribute(const FavAttachment *attachment, const char *key)
 {
 	const char *levels = quote_literal_cstr(fav_relation_name(attachment->levels));
 	const char *source = quote_literal_cstr(fav_relation_name(attachment->source));
@@ -440,7 +416,7 @@ fav_distribute(const FavAttachment *attachment, const char *key)
 	if (!read_distribution(attachment->source, &distribution))
 		return;
 	make_source_first(attachment);
-	if (fav_is_spread(attachment->levels))
+	if (is_spread(attachment->levels))
 		return;
 	if (distribution.replication == 't')
 		fav_run(psprintf("SELECT pg_catalog.create_reference_table(%s::pg_catalog.regclass)",
@@ -457,18 +433,16 @@ fav_distribute(const FavAttachment *attachment, const char *key)
  * table, which another connection to the node would not.  It cannot make generic plans of the query
  * that builds the filters.
  */
-void
-fav_prepare_nodes(Oid table)
+static void
+prepare_commands(void)
 {
-	if (!fav_is_spread(table))
-		return;
 	fav_set_option("citus.enable_unsafe_triggers", "on");
 	fav_set_option("citus.multi_shard_modify_mode", "sequential");
 	fav_set_option("plan_cache_mode", "auto");
 }
 
-void
-fav_prepare_transaction(void)
+static void
+prepare_transaction(void)
 {
 	fav_set_option("citus.function_opens_transaction_block", "on");
 	fav_set_option("plan_cache_mode", "auto");
@@ -491,10 +465,10 @@ escape_percent(const char *text)
 }
 
 /* Maintenance functions work on one shard. */
-void
-fav_refuse_spread_call(Oid source, Oid function)
+static void
+refuse_call(Oid source, Oid function)
 {
-	if (fav_is_spread(source))
+	if (is_spread(source))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is distributed", get_rel_name(source)),
@@ -510,8 +484,8 @@ fav_refuse_spread_call(Oid source, Oid function)
  * Citus chooses the nodes of a query before the planner expands calls, so the expansion would read
  * the empty shell.
  */
-void
-fav_refuse_spread_probe(Oid levels, const char *hint)
+static void
+refuse_probe(Oid levels, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -521,8 +495,8 @@ fav_refuse_spread_probe(Oid levels, const char *hint)
 }
 
 /* This session is in no transaction that those of the shards could wait for. */
-void
-fav_build_shards(const FavAttachment *attachment, bool rebuild)
+static void
+build_shards(const FavAttachment *attachment, bool rebuild)
 {
 	const char *fav = quote_identifier(get_namespace_name(attachment->schema));
 	const char *name = quote_literal_cstr(get_rel_name(attachment->levels));
@@ -530,6 +504,7 @@ fav_build_shards(const FavAttachment *attachment, bool rebuild)
 								   escape_percent(name), rebuild ? "true" : "false");
 	Oid			types[2] = {OIDOID, TEXTOID};
 	Datum		values[2] = {ObjectIdGetDatum(attachment->source), CStringGetTextDatum(command)};
+	bool		isnull;
 
 	if (fav_execute_in(InvalidSnapshot,
 			"SELECT pg_catalog.format('shard %s on %s:%s: %s', shardid, nodename, nodeport, result)"
@@ -539,7 +514,52 @@ fav_build_shards(const FavAttachment *attachment, bool rebuild)
 				(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 				 errmsg("filters of distributed table \"%s\" could not be built",
 						get_rel_name(attachment->source)),
-				 errdetail_internal("%s", SPI_getvalue(SPI_tuptable->vals[0],
-													   SPI_tuptable->tupdesc, 1)),
+				 errdetail_internal("%s", TextDatumGetCString(SPI_getbinval(SPI_tuptable->vals[0],
+																	SPI_tuptable->tupdesc, 1,
+																	&isnull))),
 				 errhint("Call fav_build again: it builds what is missing.")));
+}
+
+/*
+ * The hook
+ */
+
+static const FavSpread citus = {
+	.shell = shell,
+	.is_spread = is_spread,
+	.colocated_table = colocated_table,
+	.check = check,
+	.check_stranger = check_stranger,
+	.is_being_copied = is_being_copied,
+	.check_new = check_new,
+	.refuse_call = refuse_call,
+	.refuse_probe = refuse_probe,
+	.prepare_commands = prepare_commands,
+	.prepare_transaction = prepare_transaction,
+	.distribute = distribute,
+	.build_shards = build_shards
+};
+
+/*
+ * Without Citus this costs one look into PostgreSQL's own cache.  A table is not taken for a
+ * catalog of Citus because of its name: it belongs to the extension.
+ */
+const FavSpread *
+fav_spread(void)
+{
+	static Oid	catalog = InvalidOid;	/* that is known to belong to Citus */
+	Oid			relation = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
+	Oid			extension;
+
+	if (!OidIsValid(relation))
+		return NULL;
+	if (relation != catalog)
+	{
+		extension = get_extension_oid("citus", true);
+		if (!OidIsValid(extension) ||
+			getExtensionOfObject(RelationRelationId, relation) != extension)
+			return NULL;
+		catalog = relation;
+	}
+	return &citus;
 }

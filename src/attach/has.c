@@ -158,7 +158,7 @@ refuse_spread(Oid schema, Oid levels)
 	(void) fav_read_definition(schema, levels, &definition);
 	view = fav_view_of_levels(schema, levels);
 	key = definition.share == 0 ? "..." : psprintf("%s.fav_group(..., %d)", fav, definition.share);
-	fav_refuse_spread_probe(levels, OidIsValid(view) && OidIsValid(definition.source) ?
+	fav_spread()->refuse_probe(levels, OidIsValid(view) && OidIsValid(definition.source) ?
 		psprintf("Use COALESCE(%s.fav_contains((SELECT fav_filter FROM %s AS fav_view"
 				 " (fav_key, fav_filter) WHERE fav_key = %s), ...%s), false).", fav,
 				 fav_relation_name(view), key, definition.share == 0 ? "" : ", ...") :

@@ -223,7 +223,7 @@ fav_find_object(Oid schema, Oid levels, FavObjectKind kind, FavObject *object)
 	if (kind != FAV_OBJECT_VIEW)
 		return find_in_list(list_functions(schema, levels, owner), kind, owner, object);
 	return find_in_list(list_views(schema, levels, false), kind, owner, object) ||
-		(fav_can_spread() &&
+		(fav_spread() != NULL &&
 		 find_in_list(list_views(schema, levels, true), kind, owner, object));
 }
 
@@ -497,7 +497,7 @@ fav_complete(const FavAttachment *attachment)
 	FavObject	has;
 
 	LockRelationOid(levels, ShareUpdateExclusiveLock);
-	if (fav_is_shard(levels))
+	if (fav_shell(levels) != levels)
 		return;
 	if (base == NULL)
 		base = name;

@@ -153,7 +153,7 @@ fav_list_attachments(PG_FUNCTION_ARGS)
 		FavAttachment definition;
 
 		/* shards go with their table, and forged triggers on other tables are ignored */
-		if (fav_is_shard(trigger->relation))
+		if (fav_shell(trigger->relation) != trigger->relation)
 			continue;
 		if (fav_read_definition(schema, row.levels, &definition) &&
 			fav_shell(definition.source) == trigger->relation)

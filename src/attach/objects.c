@@ -270,7 +270,7 @@ fav_free_left(const FavAttachment *attachment)
 bool
 fav_is_active(const FavAttachment *attachment)
 {
-	bool		is_shard = fav_is_shard(attachment->source);
+	bool		is_shard = fav_shell(attachment->source) != attachment->source;
 	const TriggerShape *shape;
 	FavObject	has;
 	ListCell   *cell;
@@ -389,7 +389,8 @@ fav_create_levels(FavAttachment *attachment, const char *base)
 												 attachment->is_sink ? "fav_sink" :
 												 "fav_attach"))));
 	fav_grant_to_readers(source, attachment->levels);
-	fav_distribute(attachment, key);
+	if (fav_spread() != NULL)
+		fav_spread()->distribute(attachment, key);
 }
 
 /*

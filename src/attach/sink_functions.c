@@ -331,7 +331,7 @@ call_on_shard(const SinkCall *call, const char *function, const char *more)
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 	fav_become_owner(&role, attachment->owner);
-	fav_prepare_transaction();
+	fav_spread()->prepare_transaction();
 	for (;;)
 	{
 		(void) fav_execute_in(GetTransactionSnapshot(), insert, SPI_OK_INSERT, 1, types, values);
