@@ -69,11 +69,9 @@ Datum
 fav_slices(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = fav_return_rows(fcinfo);
-	FavArgument argument;
-	const FavFilter *filter = &argument.filter;
+	const FavFilter *filter = fav_get_filter(fcinfo, 0);
 	uint32		number;
 
-	fav_get_argument(fcinfo, 0, &argument);
 	for (number = 0; number < filter->nslices; number++)
 	{
 		const FavSlice *slice = &filter->slices[number];
