@@ -267,6 +267,19 @@ fav_make_short(void)
 	return PointerGetDatum(result);
 }
 
+void
+fav_begin_edit(FavEditor *editor, const struct varlena *value)
+{
+	FavParams	params = fav_default_params();
+	FavFilter	filter;
+
+	if (value == NULL)
+		fav_make_empty(&filter, &params);
+	else
+		fav_open_flat(&filter, value);
+	fav_editor_open(editor, &filter);
+}
+
 Datum
 fav_finish_edit(FavEditor *editor)
 {

@@ -228,6 +228,9 @@ fav_is_short_value(Datum value)
 		fav_is_short((const uint8_t *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 }
 
+/* Edit a value that is here completely, or the empty filter if it is NULL. */
+extern void fav_begin_edit(FavEditor *editor, const struct varlena *value);
+
 /* Make a value from the result of an editor, and close the editor. */
 extern Datum fav_finish_edit(FavEditor *editor);
 

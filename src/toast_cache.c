@@ -335,35 +335,29 @@ fav_reader_cache_keep(FavReaderCache *cache, MemoryContext context, struct varle
 
 /* Without `function` nothing is kept for the next call. */
 static FavReaderCache *
-cache_of_call(FmgrInfo *function, MemoryContext context)
+cache_of_call(FmgrInfo *function)
 {
 	if (function == NULL)
-		return MemoryContextAllocZero(context, sizeof(FavReaderCache));
+		return palloc0(sizeof(FavReaderCache));
 	if (function->fn_extra == NULL)
-		function->fn_extra = MemoryContextAllocZero(context, sizeof(FavReaderCache));
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(FavReaderCache));
 	return function->fn_extra;
-}
-
-static inline MemoryContext
-context_of_call(const FmgrInfo *function)
-{
-	return function == NULL ? CurrentMemoryContext : function->fn_mcxt;
 }
 
 FavReader *
 fav_find_reader(FunctionCallInfo fcinfo, struct varlena *attribute, bool is_bounded)
 {
-	MemoryContext context = context_of_call(fcinfo->flinfo);
-	FavReaderCache *cache = cache_of_call(fcinfo->flinfo, context);
+	FavReaderCache *cache = cache_of_call(fcinfo->flinfo);
 
 	cache->is_bounded = is_bounded;
-	return fav_reader_cache_keep(cache, context, attribute);
+	return fav_reader_cache_keep(cache, fcinfo->flinfo == NULL ? CurrentMemoryContext :
+								 fcinfo->flinfo->fn_mcxt, attribute);
 }
 
 bool
 fav_is_probed_again(FunctionCallInfo fcinfo, const struct varlena *attribute)
 {
-	FavReaderCache *cache = cache_of_call(fcinfo->flinfo, context_of_call(fcinfo->flinfo));
+	FavReaderCache *cache = cache_of_call(fcinfo->flinfo);
 	bool		result = cache->last_in_row == attribute;
 
 	cache->last_in_row = attribute;
@@ -437,13 +431,8 @@ fetch_has_tombstone(FavReader *reader, uint64_t hash)
 bool
 fav_reader_excludes(FavReader *reader, uint64_t hash)
 {
-	const FavFilter *filter = &reader->filter;
-
-	if (filter->ntombstones == 0)
-		return false;
-	if (!fav_reader_is_loaded(reader))
-		return fetch_has_tombstone(reader, hash);
-	return fav_has_tombstone(filter, hash);
+	return fav_reader_is_loaded(reader) ? fav_has_tombstone(&reader->filter, hash) :
+		fetch_has_tombstone(reader, hash);
 }
 
 /* Does some slice report the hash?  Fetches the block of the hash in each slice. */

@@ -54,22 +54,6 @@ fav_hashset_reserve(FavHashSet *set, size_t count)
 		set_capacity(set, set->count + count);
 }
 
-/* Copy to a lower address; source and destination may overlap. */
-static void
-move_down(uint64 *to, const uint64 *from, size_t count)
-{
-	while (count > 0)
-	{
-		size_t		n = Min(count, INTERRUPT_EVERY);
-
-		CHECK_FOR_INTERRUPTS();
-		memmove(to, from, n * sizeof(uint64));
-		to += n;
-		from += n;
-		count -= n;
-	}
-}
-
 /*
  * Sorting
  *
@@ -209,7 +193,7 @@ merge(FavHashSet *set, const uint64 *hashes, size_t count)
 
 	/* the first i hashes have not moved; duplicates have left a gap after them */
 	if (k > i)
-		move_down(into + i, into + k, end - k);
+		fav_copy((uint8_t *) (into + i), (const uint8_t *) (into + k), (end - k) * sizeof(uint64));
 	set->count = set->sorted = i + end - k;
 }
 

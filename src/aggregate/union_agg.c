@@ -21,6 +21,8 @@
 #include "type/edit.h"
 #include "utils/memutils.h"
 
+#define AGGREGATE			"fav_union_agg"
+
 #define UNION_VERSION		1
 #define UNION_HEADER_SIZE	2
 
@@ -146,7 +148,7 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	}
 	foreach(cell, state->filters)
 		size += sizeof(uint32) + filter_size(lfirst(cell));
-	result = fav_allocate_state(size, "fav_union_agg", "filters");
+	result = fav_allocate_state(size, AGGREGATE, "filters");
 	at = (uint8_t *) VARDATA(result);
 	*at++ = UNION_VERSION;
 	*at++ = state->has_exact;
@@ -163,12 +165,6 @@ fav_union_serialize(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(result);
 }
 
-pg_noreturn static void
-raise_invalid_state(const char *problem)
-{
-	fav_raise_invalid_state("fav_union_agg", problem);
-}
-
 Datum
 fav_union_deserialize(PG_FUNCTION_ARGS)
 {
@@ -181,9 +177,9 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 
 	fav_aggregate_context(fcinfo);
 	if (left < UNION_HEADER_SIZE)
-		raise_invalid_state("It is too short.");
+		fav_raise_invalid_state(AGGREGATE, "It is too short.");
 	if (at[0] != UNION_VERSION || at[1] > 1)
-		raise_invalid_state("It has an unknown version.");
+		fav_raise_invalid_state(AGGREGATE, "It has an unknown version.");
 	state->has_exact = at[1];
 	at += UNION_HEADER_SIZE;
 	left -= UNION_HEADER_SIZE;
@@ -193,9 +189,9 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 		const char *detail = fav_state_read(&state->exact, at, left, &used);
 
 		if (detail != NULL)
-			raise_invalid_state(detail);
+			fav_raise_invalid_state(AGGREGATE, detail);
 		if (state->exact.params.capacity == 0)
-			raise_invalid_state("Its capacity is out of range.");
+			fav_raise_invalid_state(AGGREGATE, "Its capacity is out of range.");
 		at += used;
 		left -= used;
 	}
@@ -204,10 +200,10 @@ fav_union_deserialize(PG_FUNCTION_ARGS)
 		size_t		size = left >= sizeof(uint32) ? fav_load32(at) : 0;
 
 		if (left < sizeof(uint32) || left - sizeof(uint32) < size)
-			raise_invalid_state("It is too short.");
+			fav_raise_invalid_state(AGGREGATE, "It is too short.");
 		at += sizeof(uint32);
 		if (fav_open(&filter, at, size, size, &problem) != FAV_OK)
-			raise_invalid_state(problem.detail);
+			fav_raise_invalid_state(AGGREGATE, problem.detail);
 		keep_filter(state, at, size, CurrentMemoryContext);
 		at += size;
 		left -= sizeof(uint32) + size;
@@ -266,8 +262,7 @@ fav_union_final(PG_FUNCTION_ARGS)
 	}
 
 	list_sort(state->filters, compare_filters);
-	fav_open_flat(&filter, linitial(state->filters));
-	fav_editor_open(&editor, &filter);
+	fav_begin_edit(&editor, linitial(state->filters));
 	for_each_from(cell, state->filters, 1)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -272,11 +272,11 @@ fav_copy(uint8_t *to, const uint8_t *from, size_t size)
 {
 	for (; size > PAUSE_BYTES; to += PAUSE_BYTES, from += PAUSE_BYTES, size -= PAUSE_BYTES)
 	{
-		memcpy(to, from, PAUSE_BYTES);
+		memmove(to, from, PAUSE_BYTES);
 		fav_pause();
 	}
 	if (size > 0)
-		memcpy(to, from, size);
+		memmove(to, from, size);
 }
 
 void

@@ -543,7 +543,10 @@ extern void fav_pause(void);
 #define FAV_PAUSE_BLOCKS	2048
 #define FAV_PAUSE_HASHES	8192
 
-/* memcpy and memset with pauses.  The source of nothing may be NULL. */
+/*
+ * memmove to a lower address, or to where it does not overlap, and memset, with pauses.  The source
+ * of nothing may be NULL.
+ */
 extern void fav_copy(uint8_t *to, const uint8_t *from, size_t size);
 extern void fav_fill(uint8_t *to, uint8_t byte, size_t size);
 

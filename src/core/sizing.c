@@ -263,31 +263,44 @@ element_cost(uint32_t region_size, uint32_t k, double load)
 }
 
 /*
- * The k and load that make an element cheapest at this error.  The search takes some 100
- * microseconds, and the same few errors recur: the last answers are kept.
+ * A search takes some 100 microseconds, and the same few errors and fills recur: the last answers
+ * are kept.
  */
+typedef struct Answer
+{
+	double		given;			/* an error or a fill */
+	uint32_t	region_size;	/* 0: unused */
+	uint32_t	k;
+	double		found;			/* a load or an error */
+} Answer;
+
+#define ANSWERS				64
+
+/* Where the answer is, if it is there. */
+static Answer *
+answer_to(Answer answers[ANSWERS], double given, uint32_t salt)
+{
+	uint64_t	bits;
+
+	memcpy(&bits, &given, sizeof(bits));
+	return &answers[(bits * UINT64_C(0x9e3779b97f4a7c15) >> 58) ^ salt];
+}
+
+/* The k and load that make an element cheapest at this error. */
 static void
 cheapest(double error, uint32_t region_size, uint32_t *best_k, double *best_load)
 {
-	static FAV_PER_THREAD struct
-	{
-		double		error;
-		uint32_t	region_size;	/* 0: unused */
-		uint32_t	k;
-		double		load;
-	}			answers[64], *answer;
+	static FAV_PER_THREAD Answer answers[ANSWERS];
+	Answer	   *answer = answer_to(answers, error, region_size);
 	double		bloom_k = exact_log(1.0 / error) / LN2_HIGH;
 	double		best_cost = 0.0;
-	uint64_t	error_bits;
 	uint32_t	last_k;
 	uint32_t	k;
 
-	memcpy(&error_bits, &error, sizeof(error_bits));
-	answer = &answers[(error_bits * UINT64_C(0x9e3779b97f4a7c15) >> 58) ^ region_size];
-	if (answer->region_size == region_size && answer->error == error)
+	if (answer->region_size == region_size && answer->given == error)
 	{
 		*best_k = answer->k;
-		*best_load = answer->load;
+		*best_load = answer->found;
 		return;
 	}
 
@@ -311,10 +324,7 @@ cheapest(double error, uint32_t region_size, uint32_t *best_k, double *best_load
 			best_cost = cost;
 		}
 	}
-	answer->error = error;
-	answer->region_size = region_size;
-	answer->k = *best_k;
-	answer->load = *best_load;
+	*answer = (Answer) {error, region_size, *best_k, *best_load};
 }
 
 bool
@@ -347,31 +357,20 @@ fav_slice_widen(FavSlice *slice, uint32_t region_size)
 double
 fav_slice_design_error(const FavSlice *slice, uint32_t region_size)
 {
-	/* the last answers, as in cheapest() */
-	static FAV_PER_THREAD struct
-	{
-		double		fill;
-		uint32_t	region_size;	/* 0: unused */
-		uint32_t	k;
-		double		error;
-	}			answers[64], *answer;
+	static FAV_PER_THREAD Answer answers[ANSWERS];
 	double		fill = (double) slice->bits_limit / (double) fav_slice_bits(slice, region_size);
-	uint64_t	fill_bits;
+	Answer	   *answer = answer_to(answers, fill, slice->k % ANSWERS);
 
 	/* only a forged value has more */
 	if (fill > 0.9)
 		return 1.0;
-	memcpy(&fill_bits, &fill, sizeof(fill_bits));
-	answer = &answers[(fill_bits * UINT64_C(0x9e3779b97f4a7c15) >> 58) ^ slice->k % 64];
-	if (answer->region_size != region_size || answer->k != slice->k || answer->fill != fill)
+	if (answer->region_size != region_size || answer->k != slice->k || answer->given != fill)
 	{
-		answer->error = slice_error(region_size, slice->k,
-									-exact_log(1.0 - fill) / distinct_share(region_size, slice->k));
-		answer->fill = fill;
-		answer->region_size = region_size;
-		answer->k = slice->k;
+		double		load = -exact_log(1.0 - fill) / distinct_share(region_size, slice->k);
+
+		*answer = (Answer) {fill, region_size, slice->k, slice_error(region_size, slice->k, load)};
 	}
-	return answer->error;
+	return answer->found;
 }
 
 double

@@ -242,35 +242,33 @@ uint64_t
 fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size, uint8_t *blocks)
 {
 	size_t		block_bytes = fav_block_bytes(region_size);
-	size_t		data_bytes = (size_t) region_size * FAV_LANE_BYTES;
-	size_t		merged_bytes = blocks == NULL ? data_bytes : block_bytes;
 	uint64_t	bits_set = 0;
 	uint32_t	i;
 
 	for (i = 0; i < a->nblocks; i++)
 	{
-		const uint8_t *in_a = a->blocks + i * block_bytes;
-		const uint8_t *in_b = b->blocks + i * block_bytes;
-		uint8_t		merged[(FAV_MAX_REGION_SIZE + 1) * FAV_LANE_BYTES];
+		size_t		tracker = (i + 1) * block_bytes - FAV_LANE_BYTES;
+		size_t		column;
 		size_t		at;
 
 		if (i % FAV_PAUSE_BLOCKS == 0)
 			fav_pause();
-		for (at = 0; at < merged_bytes; at += 8)
-			fav_store64(merged + at, fav_load64(in_a + at) | fav_load64(in_b + at));
-		if (blocks == NULL)
+		for (at = i * block_bytes; at < tracker && blocks == NULL; at += 8)
+			bits_set += fav_popcount64(fav_load64(a->blocks + at) | fav_load64(b->blocks + at));
+		for (column = tracker; column < tracker + FAV_LANE_BYTES && blocks != NULL; column += 8)
 		{
-			bits_set += fav_popcount(merged, data_bytes);
-			continue;
-		}
-		for (at = 0; at < data_bytes; at += 8)
-		{
-			uint8_t    *column = tracker_of(merged, region_size) + at % FAV_LANE_BYTES;
-			uint64_t	collided = fav_load64(in_a + at) & fav_load64(in_b + at);
+			uint64_t	marks = fav_load64(a->blocks + column) | fav_load64(b->blocks + column);
 
-			fav_store64(column, fav_load64(column) | collided);
+			for (at = column - tracker + i * block_bytes; at < tracker; at += FAV_LANE_BYTES)
+			{
+				uint64_t	in_a = fav_load64(a->blocks + at);
+				uint64_t	in_b = fav_load64(b->blocks + at);
+
+				marks |= in_a & in_b;
+				fav_store64(blocks + at, in_a | in_b);
+			}
+			fav_store64(blocks + column, marks);
 		}
-		memcpy(blocks + i * block_bytes, merged, block_bytes);
 	}
 	return bits_set;
 }

@@ -140,8 +140,8 @@ fav_slice_remove(FavSlice *slice, uint8_t *blocks, uint32_t region_size, uint64_
 
 /*
  * Merge two slices of the same geometry into `blocks`, which may be either of theirs: OR the
- * bits, and mark the regions of bits that both have set.  Returns how many bits are set then.
- * With `blocks` NULL, that is all.
+ * bits, and mark the regions of bits that both have set.  With `blocks` NULL, only count the bits
+ * that would be set then.
  */
 extern uint64_t fav_slice_merge(const FavSlice *a, const FavSlice *b, uint32_t region_size,
 								uint8_t *blocks);

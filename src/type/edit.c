@@ -63,7 +63,7 @@ typedef struct Edit
 	FavExpanded *object;		/* to edit in place; NULL: use the editor */
 	bool		is_new;			/* this call made the object */
 	FavEditor	editor;
-	FavArgument argument;		/* opened by the editor, if it is not NULL */
+	struct varlena *value;		/* that the editor was opened on, or NULL */
 	int32		period;			/* for functions that have one */
 } Edit;
 
@@ -132,17 +132,8 @@ begin_edit(FunctionCallInfo fcinfo, FavKind kind, size_t count, Edit *edit)
 	if (edit->object != NULL)
 		return fav_expanded_params(edit->object, kind);
 
-	if (is_null)
-	{
-		FavParams	params = fav_default_params();
-
-		fav_editor_new(&edit->editor, &params);
-	}
-	else
-	{
-		fav_get_argument(fcinfo, 0, &edit->argument);
-		fav_editor_open(&edit->editor, &edit->argument.filter);
-	}
+	edit->value = is_null ? NULL : PG_GETARG_VARLENA_PP(0);
+	fav_begin_edit(&edit->editor, edit->value);
 	return &edit->editor.filter.params;
 }
 
@@ -182,7 +173,7 @@ end_edit(FunctionCallInfo fcinfo, Edit *edit)
 		result = fav_finish_edit(&edit->editor);
 	else
 		fav_editor_close(&edit->editor);
-	PG_FREE_IF_COPY(edit->argument.datum, 0);
+	PG_FREE_IF_COPY(edit->value, 0);
 	return result;
 }
 

@@ -71,18 +71,11 @@ fav_expand(const NullableDatum *value)
 												  ALLOCSET_START_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	FavExpanded *object = palloc(sizeof(FavExpanded));
-	FavParams	params = fav_default_params();
-	FavFilter	filter;
 
 	EOH_init_header(&object->header, &methods, context);
 	object->is_broken = false;
-	if (value->isnull)
-		fav_editor_new(&object->editor, &params);
-	else
-	{
-		fav_open_flat(&filter, PG_DETOAST_DATUM_COPY(value->value));
-		fav_editor_open(&object->editor, &filter);
-	}
+	fav_begin_edit(&object->editor,
+				   value->isnull ? NULL : PG_DETOAST_DATUM_COPY(value->value));
 	MemoryContextSwitchTo(old);
 	return object;
 }
@@ -149,17 +142,11 @@ fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
 		params->kind = kind;
 }
 
+/* Probing an editor neither allocates memory nor pauses. */
 bool
-fav_expanded_contains(FavExpanded *object, uint64_t hash)
+fav_expanded_contains(const FavExpanded *object, uint64_t hash)
 {
-	MemoryContext old = MemoryContextSwitchTo(object->header.eoh_context);
-	bool		contained;
-
-	HOLD_INTERRUPTS();
-	contained = fav_editor_contains(&object->editor, hash);
-	RESUME_INTERRUPTS();
-	MemoryContextSwitchTo(old);
-	return contained;
+	return fav_editor_contains(&object->editor, hash);
 }
 
 Datum
@@ -178,19 +165,21 @@ fav_expanded_result(FavExpanded *object, const NullableDatum *source)
 	return EOHPGetRWDatum(&object->header);
 }
 
-void
-fav_get_filter(FunctionCallInfo fcinfo, int number, FavFilter *filter)
+const FavFilter *
+fav_get_filter(FunctionCallInfo fcinfo, int number)
 {
-	FavExpanded *object = fav_find_expanded(PG_GETARG_DATUM(number));
-	FavArgument argument;
+	FavExpanded *object = PG_ARGISNULL(number) ? NULL : fav_find_expanded(PG_GETARG_DATUM(number));
+	FavParams	params = fav_default_params();
+	FavFilter  *filter;
 
 	if (object != NULL)
-		*filter = *fav_expanded_filter(object);
+		return fav_expanded_filter(object);
+	filter = palloc(sizeof(FavFilter));
+	if (PG_ARGISNULL(number))
+		fav_make_empty(filter, &params);
 	else
-	{
-		fav_get_argument(fcinfo, number, &argument);
-		*filter = argument.filter;
-	}
+		fav_open_flat(filter, PG_GETARG_VARLENA_PP(number));
+	return filter;
 }
 
 static Size

@@ -33,7 +33,7 @@ extern bool fav_expanded_is_editable(const FavExpanded *object, size_t count);
 extern void fav_expanded_edit(FavExpanded *object, FavKind kind, FavEdit edit,
 							  const uint64_t *hashes, size_t count, int32_t period);
 
-extern bool fav_expanded_contains(FavExpanded *object, uint64_t hash);
+extern bool fav_expanded_contains(const FavExpanded *object, uint64_t hash);
 
 /* Returns the current filter, which is valid until the next edit. */
 extern const FavFilter *fav_expanded_filter(FavExpanded *object);
@@ -44,7 +44,7 @@ extern const FavFilter *fav_expanded_filter(FavExpanded *object);
  */
 extern Datum fav_expanded_result(FavExpanded *object, const NullableDatum *source);
 
-/* Open an argument for reading, without flattening it. */
-extern void fav_get_filter(FunctionCallInfo fcinfo, int number, FavFilter *filter);
+/* Open an argument for reading, without flattening it.  NULL is the empty filter. */
+extern const FavFilter *fav_get_filter(FunctionCallInfo fcinfo, int number);
 
 #endif							/* FAV_EXPANDED_H */

@@ -11,38 +11,16 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-PG_FUNCTION_INFO_V1(fav_count_elements);
-PG_FUNCTION_INFO_V1(fav_rebuild_needed);
 PG_FUNCTION_INFO_V1(fav_stats);
 PG_FUNCTION_INFO_V1(fav_slices);
 
-Datum
-fav_count_elements(PG_FUNCTION_ARGS)
-{
-	FavFilter	filter;
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_INT64(0);
-	fav_get_filter(fcinfo, 0, &filter);
-	PG_RETURN_INT64((int64) fav_count(&filter));
-}
-
-Datum
-fav_rebuild_needed(PG_FUNCTION_ARGS)
-{
-	FavFilter	filter;
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_BOOL(false);
-	fav_get_filter(fcinfo, 0, &filter);
-	PG_RETURN_BOOL(fav_needs_rebuild(&filter));
-}
+FAV_FUNCTION(fav_count_elements, Int64GetDatum((int64) fav_count(fav_get_filter(fcinfo, 0))));
+FAV_FUNCTION(fav_rebuild_needed, BoolGetDatum(fav_needs_rebuild(fav_get_filter(fcinfo, 0))));
 
 Datum
 fav_stats(PG_FUNCTION_ARGS)
 {
-	FavFilter	copy;
-	const FavFilter *filter = &copy;
+	const FavFilter *filter = fav_get_filter(fcinfo, 0);
 	FavMeasure	measure;
 	Datum		values[21];
 	bool		nulls[21] = {false};
@@ -50,7 +28,6 @@ fav_stats(PG_FUNCTION_ARGS)
 	int32		oldest;
 	bool		has_periods;
 
-	fav_get_filter(fcinfo, 0, &copy);
 	fav_measure(filter, &measure);
 
 	values[i++] = Int32GetDatum(FAV_FORMAT_VERSION);
@@ -92,11 +69,9 @@ Datum
 fav_slices(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = fav_return_rows(fcinfo);
-	FavArgument argument;
-	const FavFilter *filter = &argument.filter;
+	const FavFilter *filter = fav_get_filter(fcinfo, 0);
 	uint32		number;
 
-	fav_get_argument(fcinfo, 0, &argument);
 	for (number = 0; number < filter->nslices; number++)
 	{
 		const FavSlice *slice = &filter->slices[number];
