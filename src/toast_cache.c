@@ -24,7 +24,6 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "common/hashfn.h"
-#include "core/dated.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 

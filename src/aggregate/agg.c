@@ -12,7 +12,6 @@
 #include "aggregate/hashset.h"
 #include "core/levels.h"
 #include "type/elements.h"
-#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(fav_agg_combine);
 PG_FUNCTION_INFO_V1(fav_agg_serialize);

@@ -14,7 +14,6 @@
 #include "aggregate/hashset.h"
 
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 /* Small, because a GROUP BY may have many groups of a few rows each. */
 #define FIRST_CAPACITY		4

@@ -19,7 +19,6 @@
 #include "aggregate/hashset.h"
 #include "miscadmin.h"
 #include "type/edit.h"
-#include "utils/memutils.h"
 
 #define AGGREGATE			"fav_union_agg"
 

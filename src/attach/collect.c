@@ -24,11 +24,9 @@
 #include "attach/attachment_cache.h"
 #include "attach/collect.h"
 #include "attach/columns.h"
-#include "attach/interface.h"
 #include "attach/queries.h"
 #include "attach/reconcile.h"
 #include "attach/sink.h"
-#include "attach/spread.h"
 
 #include "access/xact.h"
 #include "catalog/pg_operator_d.h"

@@ -15,7 +15,6 @@
 #include "attach/columns.h"
 
 #include "access/htup_details.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"

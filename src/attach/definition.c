@@ -27,7 +27,6 @@
 #include "attach/spread.h"
 
 #include "access/htup_details.h"
-#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_trigger.h"

@@ -6,7 +6,6 @@
 
 #include "lib/qunique.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 static int
 compare_hashes(const void *a, const void *b)

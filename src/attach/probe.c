@@ -7,7 +7,6 @@
 #include "core/levels.h"
 #include "type/elements.h"
 #include "toast_cache.h"
-#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(fav_stack);
 

@@ -9,7 +9,6 @@
 #include "attach/queries.h"
 #include "attach/rights.h"
 
-#include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"

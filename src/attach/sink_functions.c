@@ -18,7 +18,6 @@
 #include "attach/spread.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "parser/parse_coerce.h"

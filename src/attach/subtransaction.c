@@ -5,7 +5,6 @@
 #include "attach/subtransaction.h"
 
 #include "access/xact.h"
-#include "utils/memutils.h"
 #include "utils/resowner.h"
 
 /*

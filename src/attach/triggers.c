@@ -10,7 +10,6 @@
 #include "attach/build.h"
 #include "attach/collect.h"
 #include "attach/interface.h"
-#include "attach/sink.h"
 #include "attach/spread.h"
 
 #include "utils/lsyscache.h"

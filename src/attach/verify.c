@@ -14,10 +14,8 @@
 #include "attach/hashes.h"
 #include "attach/monitor.h"
 #include "attach/queries.h"
-#include "attach/rows.h"
 #include "attach/sink.h"
 
-#include "access/htup_details.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"

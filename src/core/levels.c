@@ -4,7 +4,6 @@
  */
 #include "levels.h"
 
-#include "sizing.h"
 
 /* A small middle costs next to nothing and spares a small base frequent rebuilds. */
 #define MIDDLE_CAPACITY_MIN		512

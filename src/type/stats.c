@@ -4,7 +4,6 @@
  */
 #include "fav.h"
 
-#include "core/dated.h"
 #include "core/sizing.h"
 #include "type/elements.h"
 #include "type/expanded.h"
