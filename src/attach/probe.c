@@ -201,24 +201,32 @@ Datum
 fav_stack(PG_FUNCTION_ARGS)
 {
 	FavArgument arguments[RECENT + 1];
-	FavFilter  *base = has_level(fcinfo, BASE) ? &arguments[BASE].filter : NULL;
-	FavFilter  *middle = has_level(fcinfo, MIDDLE) ? &arguments[MIDDLE].filter : NULL;
-	FavFilter  *recent = &arguments[RECENT].filter;
-	FavLevels	levels = {base, middle, recent};
+	FavFilter  *base = NULL;
+	FavFilter  *middle = NULL;
+	FavFilter  *recent;
+	FavLevels	levels;
 	FavFilter	stack;
 	uint8_t    *tombstones;
 	FavStatus	status;
 
-	if (base == NULL && middle == NULL)
+	if (!has_level(fcinfo, BASE) && !has_level(fcinfo, MIDDLE))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(RECENT));
-	if (base != NULL)
+	if (has_level(fcinfo, BASE))
+	{
 		open_base(fcinfo, &arguments[BASE]);
-	if (middle != NULL)
+		base = &arguments[BASE].filter;
+	}
+	if (has_level(fcinfo, MIDDLE))
+	{
 		fav_get_argument(fcinfo, MIDDLE, &arguments[MIDDLE]);
+		middle = &arguments[MIDDLE].filter;
+	}
 	fav_get_argument(fcinfo, RECENT, &arguments[RECENT]);
+	recent = &arguments[RECENT].filter;
 	if (recent->is_short)
 		fav_make_empty(recent, base != NULL ? &base->params : &middle->params);
 	fav_levels_forget(base, middle, recent);
+	levels = (FavLevels) {base, middle, recent};
 	status = fav_levels_stack(&levels, &stack, &tombstones);
 	if (status == FAV_MISMATCH)
 		raise_not_levels();

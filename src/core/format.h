@@ -266,15 +266,17 @@ fav_store16(uint8_t *at, uint32_t value)
 static inline void
 fav_store32(uint8_t *at, uint32_t value)
 {
-	value = FAV_LITTLE32(value);
-	memcpy(at, &value, sizeof(value));
+	uint32_t	little = FAV_LITTLE32(value);
+
+	memcpy(at, &little, sizeof(little));
 }
 
 static inline void
 fav_store64(uint8_t *at, uint64_t value)
 {
-	value = FAV_LITTLE64(value);
-	memcpy(at, &value, sizeof(value));
+	uint64_t	little = FAV_LITTLE64(value);
+
+	memcpy(at, &little, sizeof(little));
 }
 
 /*

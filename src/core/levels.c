@@ -134,8 +134,8 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 {
 	const FavFilter *recent = levels->recent;
 	FavFilter	none;
-	const FavFilter *base = levels->base != NULL ? levels->base : &none;
-	const FavFilter *middle = levels->middle != NULL ? levels->middle : &none;
+	const FavFilter *base;
+	const FavFilter *middle;
 	uint64_t	most;
 	uint64_t	excluded;
 	FavKind		kind;
@@ -143,6 +143,8 @@ fav_levels_stack(const FavLevels *levels, FavFilter *stack, uint8_t **tombstones
 
 	fav_make_empty(&none, &recent->params);
 	none.params.kind = FAV_KIND_NONE;
+	base = levels->base != NULL ? levels->base : &none;
+	middle = levels->middle != NULL ? levels->middle : &none;
 
 	/* an empty level does not know its kind */
 	kind = (FavKind) (!fav_is_empty(recent) ? recent : !fav_is_empty(middle) ? middle : base)
