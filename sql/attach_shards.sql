@@ -248,7 +248,7 @@ CREATE TRIGGER forged AFTER INSERT ON plain FOR EACH ROW
 INSERT INTO plain VALUES (1, 6000);
 CREATE TRIGGER nonsense AFTER INSERT ON plain FOR EACH ROW
 	WHEN ('no..name'::text IS NOT NULL AND NEW.k IS NOT NULL AND NEW.e IS NOT NULL) EXECUTE FUNCTION fav_collect();
-SELECT source, active FROM fav_attachments;
+SELECT source, active FROM fav_attachments ORDER BY source::text;
 
 -- A build of all shards
 CREATE FUNCTION pg_catalog.run_command_on_placements(regclass, text, boolean, OUT nodename text, OUT nodeport int, OUT shardid bigint, OUT success boolean, OUT result text)
