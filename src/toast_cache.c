@@ -252,10 +252,20 @@ account(FavReader *reader)
 }
 
 static FavReader *
+new_reader(MemoryContext context)
+{
+	FavReader  *reader = MemoryContextAlloc(context, sizeof(FavReader));
+
+	memset(reader, 0, offsetof(FavReader, filter));
+	reader->filter.tombstones = NULL;
+	return reader;
+}
+
+static FavReader *
 make_reader(FavReaderCache *cache, MemoryContext context, struct varlena *attribute)
 {
 	MemoryContext own = AllocSetContextCreate(context, "fav reader", ALLOCSET_SMALL_SIZES);
-	FavReader  *reader = MemoryContextAllocZero(own, sizeof(FavReader));
+	FavReader  *reader = new_reader(own);
 
 	reader->cache = cache;
 	reader->context = own;
@@ -303,7 +313,7 @@ find_in_row(FavReaderCache *cache, MemoryContext context, struct varlena *attrib
 	bool		is_probed_again = cache->last_in_row == attribute;
 
 	if (reader == NULL)
-		reader = cache->in_row = MemoryContextAllocZero(context, sizeof(FavReader));
+		reader = cache->in_row = new_reader(context);
 	reader->is_bounded = cache->is_bounded;
 	reader->head_size = 0;
 	reader->size = VARSIZE_ANY_EXHDR(whole);

@@ -36,8 +36,6 @@ typedef struct FavReader
 	size_t		size;			/* of the value */
 	int32		newest;			/* period of the value */
 	int32		now;			/* see fav_reader_forget() */
-	FavFilter	filter;			/* blocks are NULL while only the head is loaded */
-	FavMatcher	matcher;		/* of the filter */
 	bool		is_bounded;
 	FavBounded	bounded;		/* if is_bounded; no entries while only the head is loaded */
 
@@ -47,6 +45,10 @@ typedef struct FavReader
 	Size		bytes;			/* allocated in the context */
 	struct varlena *attribute;	/* copy of the TOAST pointer */
 	uint64		fetched;		/* cost of fetching single blocks so far, in bytes */
+
+	/* last, because they are large: a new reader does not touch all of their memory */
+	FavFilter	filter;			/* blocks are NULL while only the head is loaded */
+	FavMatcher	matcher;		/* of the filter */
 } FavReader;
 
 /*

@@ -21,14 +21,14 @@ enum
 };
 
 /*
- * The levels, each of them opened once in a call, when it is needed.  A call of fav_probe keeps it
- * for the next, because of the caches.
+ * The levels, each of them opened once in a call, when it is needed.  Only the caches are kept for
+ * the next call: the rest is in registers.
  */
 typedef struct LevelReaders
 {
-	FavReaderCache caches[RECENT + 1];
-	FavReader  *readers[RECENT + 1];	/* NULL: not opened yet */
 	FunctionCallInfo fcinfo;
+	FavReaderCache *caches;		/* of each level */
+	FavReader  *readers[RECENT + 1];	/* NULL: not opened yet */
 	FavParams	params;			/* of all levels */
 	int32		now;			/* the period in which they are read, of a dated filter */
 } LevelReaders;
@@ -132,7 +132,7 @@ static pg_attribute_always_inline Datum
 probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element)
 {
 	FmgrInfo   *function = fcinfo->flinfo;
-	LevelReaders *levels = function->fn_extra;
+	LevelReaders levels;
 	FavReader  *recent;
 	uint64_t	hash;
 
@@ -140,21 +140,22 @@ probe_levels(FunctionCallInfo fcinfo, FavKind kind, int element)
 		PG_RETURN_NULL();
 	if (PG_ARGISNULL(RECENT))
 		PG_RETURN_BOOL(false);
-	if (levels == NULL)
-		levels = function->fn_extra = MemoryContextAllocZero(function->fn_mcxt,
-															 sizeof(LevelReaders));
-	memset(levels->readers, 0, sizeof(levels->readers));
-	levels->fcinfo = fcinfo;
-	recent = level_reader(levels, RECENT);
-	levels->params = recent->filter.params;
-	if (unlikely(levels->params.kind == FAV_KIND_NONE))
-		find_params(levels);
-	if (unlikely(levels->params.keep > 0))
-		find_present(levels, element == PERIOD || PG_ARGISNULL(PERIOD) ? FAV_NO_PERIOD :
+	if (function->fn_extra == NULL)
+		function->fn_extra = MemoryContextAllocZero(function->fn_mcxt,
+													(RECENT + 1) * sizeof(FavReaderCache));
+	levels.fcinfo = fcinfo;
+	levels.caches = function->fn_extra;
+	memset(levels.readers, 0, sizeof(levels.readers));
+	recent = level_reader(&levels, RECENT);
+	levels.params = recent->filter.params;
+	if (unlikely(levels.params.kind == FAV_KIND_NONE))
+		find_params(&levels);
+	if (unlikely(levels.params.keep > 0))
+		find_present(&levels, element == PERIOD || PG_ARGISNULL(PERIOD) ? FAV_NO_PERIOD :
 					 PG_GETARG_INT32(PERIOD));
-	hash = fav_hash_argument(fcinfo, kind, element, &levels->params);
+	hash = fav_hash_argument(fcinfo, kind, element, &levels.params);
 	PG_RETURN_BOOL(FAV_IS_IN_LEVELS(fav_reader_contains(recent, hash),
-									is_below_recent(levels, hash),
+									is_below_recent(&levels, hash),
 									fav_reader_excludes(recent, hash)));
 }
 
