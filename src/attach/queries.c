@@ -58,7 +58,7 @@ WORD(table_as_text)
 	return quote_literal_cstr(table(attachment, argument));
 }
 
-/* Citus needs a text in triggers (definition.c). */
+/* Triggers of a table that is spread name the levels table by text (definition.c). */
 WORD(levels_cast)
 {
 	return fav_is_spread(attachment->source) ? "::pg_catalog.text" : "::pg_catalog.regclass";
